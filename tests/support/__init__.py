@@ -1,0 +1,1 @@
+"""Test support that needs no product code: oracles, model builders and hypothesis strategies."""
