@@ -121,8 +121,13 @@ def qlinear_average_pool(
     x: Any, sx: Any, zx: Any, sy: Any, zy: Any, kernel: Sequence[int],
     *, count_include_pad: bool = False, **options: Any,
 ) -> Array:  # fmt: skip
-    """QLinearAveragePool, NCHW: x codes [N, C, *D]; options strides, pads, ceil_mode."""
+    """QLinearAveragePool, NCHW: x codes [N, C, *D]; options strides, pads, ceil_mode.
+
+    A kernel that equals the image, without pads, takes the global pool's arithmetic instead.
+    """
     x = np.asarray(x)
+    if tuple(kernel) == x.shape[2:] and not any(options.get("pads") or []):
+        return qlinear_global_average_pool(x, sx, zx, sy, zy)
     cells = _geometry(x, kernel, options)
     values = np.moveaxis(dequantize(x, sx, zx), (0, 1), (-2, -1))
     out = _pooled(x, cells, np.asarray(zy).dtype)
