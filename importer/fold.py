@@ -1,0 +1,95 @@
+"""Compute nodes whose inputs are all constant, with the onnx package's reference operators."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+import onnx
+from onnx.reference import ReferenceEvaluator
+
+from intonnx.ir.types import Array, TensorType, static_shape
+from intonnx.protos import array_of
+
+if TYPE_CHECKING:
+    from .node_view import NodeView
+
+MAX_FOLDED_ELEMENTS = 1 << 24
+"""A node that would make a larger constant is left for run time."""
+_NEVER = {"RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike", "Bernoulli",
+          "Multinomial", "Dropout"}  # fmt: skip
+
+
+def fold(
+    view: NodeView,
+    constants: Mapping[str, Array],
+    types: Mapping[str, TensorType],
+    opsets: Mapping[str, int],
+) -> list[Array] | None:
+    """The results of a node, or None when they are not known before run time.
+
+    Overridable initializers are not in `constants`, so nothing that depends on one is folded.
+    """
+    node = view.proto
+    if node.op_type == "Constant" and node.domain in ("", "ai.onnx"):
+        return _constant(node)
+    if node.op_type == "Shape" and node.domain in ("", "ai.onnx"):
+        return _shape(view)
+    if node.domain not in ("", "ai.onnx") or node.op_type in _NEVER or not node.input:
+        return None
+    if any(attribute.type in _GRAPHS for attribute in node.attribute):
+        return None
+    inputs = [name for name in node.input if name]
+    if not all(name in constants for name in inputs) or _too_large(view, constants):
+        return None
+    return evaluate(node, {name: constants[name] for name in inputs}, opsets)
+
+
+_GRAPHS = {onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS}
+
+
+def evaluate(
+    node: onnx.NodeProto, inputs: Mapping[str, Array], opsets: Mapping[str, int]
+) -> list[Array] | None:
+    """Run one node on constants; None when the reference operators cannot."""
+    try:
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            results = ReferenceEvaluator(node, opsets=dict(opsets)).run(None, dict(inputs))
+    except Exception:  # an operator without a reference implementation stays in the graph
+        return None
+    arrays = [np.asarray(result) for result in results]
+    return arrays if all(isinstance(result, np.ndarray | np.generic) for result in results) else None
+
+
+def _constant(node: onnx.NodeProto) -> list[Array] | None:
+    attribute = node.attribute[0]
+    value = onnx.helper.get_attribute_value(attribute)
+    if attribute.name == "value":
+        return [array_of(value)]
+    if attribute.name in ("value_float", "value_floats"):
+        return [np.asarray(value, np.float32)]
+    if attribute.name in ("value_int", "value_ints"):
+        return [np.asarray(value, np.int64)]
+    return None
+
+
+def _shape(view: NodeView) -> list[Array] | None:
+    shape = static_shape(view.type(0).shape)
+    if shape is None:
+        return None
+    return [np.asarray(shape[view.attribute("start", 0) : view.attribute("end", None)], np.int64)]
+
+
+def _too_large(view: NodeView, constants: Mapping[str, Array]) -> bool:
+    if view.proto.op_type in ("ConstantOfShape", "Expand", "Tile"):
+        sizes = constants[view.input(len(view.proto.input) - 1)]
+        elements = float(np.prod(np.abs(sizes.astype(np.float64))))
+        if view.proto.op_type == "Tile":
+            elements *= constants[view.input(0)].size
+        return elements > MAX_FOLDED_ELEMENTS
+    if view.proto.op_type in ("Range", "Pad", "Resize", "OneHot"):
+        return True
+    return False

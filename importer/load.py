@@ -1,0 +1,202 @@
+"""From a path, bytes or a ModelProto to a checked ModelProto: limits, external data, functions."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+import networkx as nx
+import onnx
+from google.protobuf.message import DecodeError, Message
+
+from intonnx.ir.errors import FileFailure, ImportFailure, LimitFailure, ModelFailure
+
+MAX_FILE_BYTES = 2**31 - 1
+"""The size limit of a protobuf message; larger models keep their weights in external files."""
+MAX_NODES = 1_000_000
+OLDEST_OPSET = 10
+"""QuantizeLinear and DequantizeLinear came with this opset."""
+
+ModelSource = str | os.PathLike[str] | bytes | onnx.ModelProto
+
+
+@dataclass(frozen=True)
+class LoadedModel:
+    """A model that passed the onnx checker.
+
+    Attributes:
+        proto: the model with its local functions inlined and external data still outside.
+        folder: where external data lies; "" when the model did not come from a file.
+        file: the file's name for error messages, or None.
+        opsets: opset version by domain; "" is ai.onnx.
+    """
+
+    proto: onnx.ModelProto
+    folder: str
+    file: str | None
+    opsets: dict[str, int]
+
+
+def load_model(source: ModelSource) -> LoadedModel:
+    """Read and check a model.
+
+    Raises FileFailure when the file cannot be read or is no ONNX model, ModelFailure when the
+    graph is invalid, LimitFailure when it is too large.
+    """
+    file = os.fspath(source) if isinstance(source, str | os.PathLike) else None
+    try:
+        proto = _read(source)
+        folder = str(Path(file).resolve().parent) if file else ""
+        _check_limits(proto)
+        _check_external_data(proto, folder)
+        opsets = _opsets(proto)
+        proto = _sorted(proto)
+        _check(proto)
+        proto = _inlined(proto)
+    except ImportFailure as error:
+        raise error.located(file=file) from None
+    return LoadedModel(proto, folder, file, opsets)
+
+
+def _read(source: ModelSource) -> onnx.ModelProto:
+    if isinstance(source, onnx.ModelProto):
+        return source
+    if isinstance(source, bytes):
+        return _decode(source)
+    path = Path(source)
+    try:
+        size = path.stat().st_size
+        if size > MAX_FILE_BYTES:
+            raise LimitFailure(f"the file has {size} bytes, more than a protobuf message can have")
+        return _decode(path.read_bytes())
+    except OSError as error:
+        raise FileFailure(f"cannot read the file: {error.strerror or error}") from None
+
+
+def _decode(data: bytes) -> onnx.ModelProto:
+    if not data:
+        raise FileFailure("the file is empty")
+    proto = onnx.ModelProto()
+    try:
+        proto.ParseFromString(data)
+    except DecodeError:
+        raise FileFailure("not an ONNX model, or one that is truncated") from None
+    if not proto.HasField("graph") or not proto.opset_import:
+        raise FileFailure("not an ONNX model: it has no graph or no opset")
+    return proto
+
+
+def _check_limits(proto: onnx.ModelProto) -> None:
+    if len(proto.graph.node) > MAX_NODES:
+        raise LimitFailure(f"the graph has {len(proto.graph.node)} nodes, more than {MAX_NODES}")
+
+
+def _opsets(proto: onnx.ModelProto) -> dict[str, int]:
+    opsets: dict[str, int] = {}
+    for entry in proto.opset_import:
+        domain = "" if entry.domain == "ai.onnx" else entry.domain
+        opsets[domain] = entry.version
+    version, newest = opsets.get(""), onnx.defs.onnx_opset_version()
+    if version is not None and not OLDEST_OPSET <= version <= newest:
+        raise ModelFailure(
+            f"opset {version} of ai.onnx; opsets {OLDEST_OPSET} to {newest} can be imported"
+        )
+    return opsets
+
+
+def tensors_of(message: Message) -> list[onnx.TensorProto]:
+    """Every tensor in a model, those in attributes and subgraphs included."""
+    found: list[onnx.TensorProto] = []
+    pending: list[Message] = [message]
+    while pending:
+        item = pending.pop()
+        if isinstance(item, onnx.TensorProto):
+            found.append(item)
+            continue
+        for field, value in item.ListFields():
+            if field.message_type is not None:
+                pending.extend([value] if isinstance(value, Message) else value)
+    return found
+
+
+def _check_external_data(proto: onnx.ModelProto, folder: str) -> None:
+    for tensor in tensors_of(proto):
+        if tensor.data_location != onnx.TensorProto.EXTERNAL:
+            continue
+        entries = {entry.key: entry.value for entry in tensor.external_data}
+        location = entries.get("location", "")
+        if not folder:
+            raise FileFailure(
+                f"the tensor '{tensor.name}' is in the file '{location}' beside the model: "
+                "import the model by its path"
+            )
+        _check_location(tensor.name, location, entries, Path(folder))
+
+
+def _check_location(name: str, location: str, entries: dict[str, str], folder: Path) -> None:
+    path = (folder / location).resolve()
+    if not location or not path.is_relative_to(folder):
+        raise FileFailure(
+            f"the external data of '{name}', '{location}', is outside the model's folder"
+        )
+    if not path.is_file():
+        raise FileFailure(f"the external data of '{name}', '{location}', is missing")
+    try:
+        offset, length = int(entries.get("offset", 0)), int(entries.get("length", 0))
+    except ValueError:
+        raise FileFailure(f"the external data of '{name}' has a malformed offset") from None
+    if offset < 0 or length < 0 or offset + length > path.stat().st_size:
+        raise FileFailure(
+            f"the external data of '{name}', '{location}', is shorter than the model says"
+        )
+
+
+def _sorted(proto: onnx.ModelProto) -> onnx.ModelProto:
+    """The model with its nodes in topological order; ONNX asks for it, some producers forget."""
+    made_by = {name: i for i, node in enumerate(proto.graph.node) for name in node.output if name}
+    edges = [
+        (made_by[name], i)
+        for i, node in enumerate(proto.graph.node)
+        for name in node.input
+        if name in made_by
+    ]
+    if all(source < target for source, target in edges):
+        return proto
+    graph: nx.DiGraph[int] = nx.DiGraph(edges)
+    graph.add_nodes_from(range(len(proto.graph.node)))
+    try:
+        order = list(nx.lexicographical_topological_sort(graph))
+    except nx.NetworkXUnfeasible:
+        first = proto.graph.node[nx.find_cycle(graph)[0][0]]
+        name = first.name or first.output[0]
+        raise ModelFailure("the graph has a cycle", node=f"'{name}' ({first.op_type})") from None
+    sorted_proto = onnx.ModelProto()
+    sorted_proto.CopyFrom(proto)
+    del sorted_proto.graph.node[:]
+    sorted_proto.graph.node.extend(proto.graph.node[i] for i in order)
+    return sorted_proto
+
+
+def _check(proto: onnx.ModelProto) -> None:
+    try:
+        onnx.checker.check_model(proto)
+    except onnx.checker.ValidationError as error:
+        raise _explained(str(error)) from None
+
+
+def _explained(message: str) -> ModelFailure:
+    """The checker's message as one line, with the node it speaks of."""
+    node = re.search(r"Bad node spec for node\. Name: (.*?) OpType: (\S+)", message)
+    cause = message.split("==> Context:")[0].strip()
+    return ModelFailure(cause, node=f"'{node[1]}' ({node[2]})" if node else None)
+
+
+def _inlined(proto: onnx.ModelProto) -> onnx.ModelProto:
+    if not proto.functions:
+        return proto
+    try:
+        return onnx.inliner.inline_local_functions(proto)
+    except Exception as error:  # the inliner raises what C++ threw
+        raise ModelFailure(f"the local functions cannot be inlined: {error}") from None

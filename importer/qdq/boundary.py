@@ -1,0 +1,260 @@
+"""The boundary of one float operator: the parameters that arrive, and those that leave."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from intonnx.ir.graph import Node, Refusal, Source
+from intonnx.ir.op import Op
+from intonnx.ir.ops.onnx_op import OnnxOp
+from intonnx.ir.ops.quantize import Dequantize, Quantize, Requantize
+from intonnx.ir.quantization import dequantize_array
+from intonnx.ir.reasons import Code
+from intonnx.ir.rewriter import NodeId, Rewriter
+from intonnx.ir.types import Array, DType, QuantParams, TensorType
+
+
+@dataclass(frozen=True)
+class Quantized:
+    """A quantized value that reaches an operator through a dequantize.
+
+    Attributes:
+        name: the codes.
+        type: their type; `type.quant` is never None.
+        codes: the codes themselves when they are constant.
+    """
+
+    name: str
+    type: TensorType
+    codes: Array | None
+
+    @property
+    def params(self) -> QuantParams:
+        """The quantization parameters."""
+        return self.type.params
+
+    @property
+    def is_accumulator(self) -> bool:
+        """Whether the codes are the 32-bit or 64-bit sums of an accumulating operator."""
+        return self.codes is None and self.params.storage in (DType.I32, DType.I64)
+
+
+class Boundary:
+    """One float operator of the literal graph, seen from the quantizers around it.
+
+    A rule reads it and either returns a Refusal or emits operators and ends with one of
+    `accumulated`, `produced` and `moved`, which connect the result and return None.
+    """
+
+    def __init__(self, rewriter: Rewriter, node_id: NodeId) -> None:
+        self.rewriter = rewriter
+        self.node_id = node_id
+        node = rewriter.node(node_id)
+        assert isinstance(node.op, OnnxOp)
+        self.node: Node = node
+        self.op: OnnxOp = node.op
+
+    # -- what arrives ---------------------------------------------------------------------------
+
+    def has(self, index: int) -> bool:
+        """Whether an optional input is given."""
+        return index < len(self.node.operands) and bool(self.node.operands[index])
+
+    def name(self, index: int) -> str:
+        """The name of an input."""
+        return self.node.operands[index]
+
+    def type(self, index: int) -> TensorType:
+        """The type of an input as the float operator sees it."""
+        return self.rewriter.types[self.name(index)]
+
+    @property
+    def result_type(self) -> TensorType:
+        """The type of the first result of the float operator."""
+        return self.rewriter.types[self.node.results[0]]
+
+    def attribute(self, name: str, default: Any = None) -> Any:
+        """An attribute of the float operator."""
+        return self.op.attribute(name, default)
+
+    def quantized(self, index: int) -> Quantized | None:
+        """The quantized value behind an input, or None when it arrives as float."""
+        if not self.has(index):
+            return None
+        producer = self.rewriter.producer(self.name(index))
+        if producer is None or not isinstance(producer.op, Dequantize):
+            return None
+        codes = producer.operands[0]
+        return Quantized(codes, self.rewriter.types[codes], self.rewriter.constants.get(codes))
+
+    def constant(self, index: int) -> Array | None:
+        """The real value of a constant input, given as such or through a dequantize."""
+        if not self.has(index):
+            return None
+        if (array := self.rewriter.constants.get(self.name(index))) is not None:
+            return array
+        value = self.quantized(index)
+        if value is None or value.codes is None:
+            return None
+        return dequantize_array(value.codes, value.params)
+
+    # -- what leaves ----------------------------------------------------------------------------
+
+    def quantizers(self, result: int = 0) -> list[NodeId]:
+        """The quantize nodes that read a result."""
+        return [
+            node_id
+            for node_id in self.rewriter.user_ids(self.node.results[result])
+            if isinstance(self.rewriter.node(node_id).op, Quantize)
+        ]
+
+    def read_as_float(self, result: int = 0) -> bool:
+        """Whether something other than a quantize needs a result."""
+        name = self.node.results[result]
+        readers = self.rewriter.user_ids(name)
+        return self.rewriter.is_output(name) or len(readers) > len(self.quantizers(result))
+
+    # -- rules build the integer form -----------------------------------------------------------
+
+    def emit(
+        self,
+        op: Op,
+        operands: Sequence[str],
+        hint: str,
+        sources: Sequence[Source] | None = None,
+    ) -> str:
+        """Add an operator with one result in front of this node; returns the result's name.
+
+        The name is `hint` or a fresh one made from it; the sources are this node's unless given.
+        """
+        name = self.rewriter.fresh(hint)
+        self.rewriter.emit(
+            op,
+            operands,
+            [name],
+            sources=self.node.sources if sources is None else sources,
+            before=self.node_id,
+        )
+        return name
+
+    def constant_codes(self, hint: str, codes: Array, kind: TensorType) -> str:
+        """Add a constant of codes; returns its name."""
+        return self.rewriter.add_constant(hint, codes, kind)
+
+    def accumulated(self, accumulator: str) -> None:
+        """End a rule whose result is an accumulator: each quantize becomes a requantize.
+
+        What reads the result as float reads the dequantized accumulator.
+        """
+        self.moved([accumulator])
+
+    def moved(self, codes: Sequence[str]) -> None:
+        """End a rule whose results are codes with the parameters of the input."""
+        self.rewriter.remove(self.node_id)
+        for index, name in enumerate(codes):
+            if self.node.results[index]:
+                self._deliver(index, name)
+
+    def produced(
+        self, make: Callable[[QuantParams], Op], operands: Sequence[str]
+    ) -> Refusal | None:
+        """End a rule whose operator needs the parameters of its result: one for each quantize.
+
+        Refuses when no quantize follows, or when something else needs the unquantized result.
+        """
+        if (refusal := self.needs_quantizers()) is not None:
+            return refusal
+        for node_id in self.quantizers():
+            quantizer = self.rewriter.node(node_id)
+            assert isinstance(quantizer.op, Quantize)
+            op = make(quantizer.op.out)
+            self.rewriter.remove(node_id)
+            self.rewriter.emit(
+                op,
+                operands,
+                quantizer.results,
+                sources=[*self.node.sources, *quantizer.sources],
+                before=self.node_id,
+            )
+        self.rewriter.remove(self.node_id)
+        return None
+
+    def needs_quantizers(self) -> Refusal | None:
+        """A refusal unless everything that reads the result quantizes it."""
+        name = self.node.results[0]
+        if not self.quantizers():
+            return Refusal(
+                code=Code.OUTPUT_NOT_QUANTIZED,
+                detail=f"nothing quantizes '{name}': put a QuantizeLinear after it",
+            )
+        if self.read_as_float():
+            return Refusal(
+                code=Code.FLOAT_RESULT_USED,
+                detail=f"'{name}' is also read before it is quantized: let every reader take it "
+                "from its QuantizeLinear",
+            )
+        return None
+
+    def needs_quantized(self, index: int) -> Quantized | Refusal:
+        """An input that must arrive quantized with one scale and zero point."""
+        value = self.quantized(index)
+        if value is None:
+            return Refusal(
+                code=Code.INPUT_NOT_QUANTIZED,
+                detail=f"'{self.name(index)}' arrives as float: put a QuantizeLinear and a "
+                "DequantizeLinear before it",
+            )
+        if not value.params.per_tensor:
+            return Refusal(
+                code=Code.PER_AXIS_INPUT,
+                detail=f"'{value.name}' has a scale for each index of axis {value.params.axis}: "
+                "quantize it per tensor",
+            )
+        return value
+
+    def needs_activation(self, index: int) -> Quantized | Refusal:
+        """As `needs_quantized`, for 8-bit or 16-bit codes: an accumulator does not do."""
+        value = self.needs_quantized(index)
+        if isinstance(value, Quantized) and value.params.storage.bits > 16:
+            return Refusal(
+                code=Code.INPUT_NOT_QUANTIZED,
+                detail=f"'{self.name(index)}' arrives with {value.params.storage} codes: put a "
+                "QuantizeLinear and a DequantizeLinear before it",
+            )
+        return value
+
+    def needs_constant(self, index: int, what: str) -> Array | Refusal:
+        """The value of an input that must be constant; `what` says what it is for."""
+        value = self.constant(index)
+        if value is None:
+            return Refusal(
+                code=Code.RUNTIME_CONSTANT,
+                detail=f"the {what} '{self.name(index)}' is computed at run time: make it a "
+                "constant",
+            )
+        return np.asarray(value)
+
+    def _deliver(self, index: int, codes: str) -> None:
+        read_as_float = self.read_as_float(index)
+        for node_id in self.quantizers(index):
+            requantize(self.rewriter, node_id, codes)
+        if read_as_float:
+            result = self.node.results[index]
+            self.rewriter.emit(Dequantize(), [codes], [result], before=self.node_id)
+
+
+def requantize(rewriter: Rewriter, quantize_id: NodeId, codes: str) -> None:
+    """Let a quantize node take codes instead of real values: a requantize, or nothing at all."""
+    quantizer = rewriter.node(quantize_id)
+    assert isinstance(quantizer.op, Quantize)
+    result = quantizer.results[0]
+    if rewriter.types[codes].quant == quantizer.op.out and not rewriter.is_output(result):
+        rewriter.remove(quantize_id)
+        rewriter.replace_uses(result, codes)
+        return
+    op = Requantize(out=quantizer.op.out)
+    rewriter.update(quantize_id, Node(op, (codes,), (result,), quantizer.sources))

@@ -1,0 +1,67 @@
+"""Step two: rewrite float operators between quantizers into operators on codes.
+
+First quantizers move up through operators that commute with them; then every float operator, in
+topological order, is offered to its rule; last, what is left of DQ -> Q becomes a requantize.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from intonnx.importer.registry import codes_rule, quantize_rule
+from intonnx.ir.errors import IntonnxError
+from intonnx.ir.graph import Graph, Refusal
+from intonnx.ir.ops.onnx_op import OnnxOp
+from intonnx.ir.ops.quantize import Dequantize, Quantize
+from intonnx.ir.rewriter import NodeId, Rewriter
+
+from .boundary import Boundary, requantize
+from .codes import lift_quantizers, on_codes
+
+
+def collect(graph: Graph) -> Graph:
+    """The graph with every float operator that can be integer made so, and a reason on the rest."""
+    rewriter = Rewriter(graph)
+    lift_quantizers(rewriter)
+    for node_id in rewriter.node_ids():
+        if node_id in rewriter:
+            _visit(rewriter, node_id)
+    return rewriter.finish()
+
+
+def _visit(rewriter: Rewriter, node_id: NodeId) -> None:
+    node = rewriter.node(node_id)
+    if isinstance(node.op, Quantize):
+        _shorten(rewriter, node_id)
+    elif isinstance(node.op, OnnxOp) and node.op.domain == "" and node.refusal is None:
+        try:
+            refusal = _integer_form(rewriter, node_id)
+        except IntonnxError as error:
+            raise error.located(node=node.label) from None
+        if refusal is not None:
+            rewriter.update(node_id, replace(rewriter.node(node_id), refusal=refusal))
+
+
+def _integer_form(rewriter: Rewriter, node_id: NodeId) -> Refusal | None:
+    boundary = Boundary(rewriter, node_id)
+    if (commuting := codes_rule(boundary.op.op_type)) is not None:
+        return on_codes(boundary, commuting)
+    if (rule := quantize_rule(boundary.op.op_type)) is not None:
+        return rule(boundary)
+    return None
+
+
+def _shorten(rewriter: Rewriter, node_id: NodeId) -> None:
+    """DQ -> Q is one requantize, or nothing when the parameters are equal."""
+    node = rewriter.node(node_id)
+    producer = rewriter.producer(node.operands[0])
+    if producer is not None and isinstance(producer.op, Dequantize):
+        requantize(rewriter, node_id, producer.operands[0])
+        return
+    assert isinstance(node.op, Quantize)
+    for other_id in rewriter.user_ids(node.operands[0]):
+        other = rewriter.node(other_id)
+        same = isinstance(other.op, Quantize) and other.op.out == node.op.out
+        if other_id != node_id and same and not rewriter.is_output(other.results[0]):
+            rewriter.remove(other_id)
+            rewriter.replace_uses(other.results[0], node.results[0])

@@ -1,0 +1,106 @@
+"""Conv, QLinearConv and ConvInteger."""
+
+from __future__ import annotations
+
+from intonnx.importer.node_view import NodeView
+from intonnx.importer.qdq.bias import bias_operand
+from intonnx.importer.qdq.boundary import Boundary
+from intonnx.importer.registry import imports, quantizes
+from intonnx.ir.errors import ModelFailure
+from intonnx.ir.graph import Refusal
+from intonnx.ir.ops.conv import Conv, Conv1d, Conv2d, Conv3d, product_scale
+from intonnx.ir.ops.quantize import Requantize
+from intonnx.ir.reasons import Code
+from intonnx.ir.types import TensorType
+
+_BY_RANK: dict[int, type[Conv]] = {3: Conv1d, 4: Conv2d, 5: Conv3d}
+
+
+def conv_op(attribute: dict[str, object], w: TensorType) -> Conv | None:
+    """The convolution for weights of this type; None when the kernel's size is not known."""
+    if w.rank not in _BY_RANK or w.shape is None:
+        return None
+    n = len(w.shape) - 2
+    auto_pad = attribute.get("auto_pad", "NOTSET")
+    return _BY_RANK[n + 2](
+        strides=attribute.get("strides", (1,) * n),  # type: ignore[arg-type]
+        pads=attribute.get("pads", (0,) * (2 * n)) if auto_pad == "NOTSET" else (0,) * (2 * n),  # type: ignore[arg-type]
+        dilations=attribute.get("dilations", (1,) * n),  # type: ignore[arg-type]
+        groups=attribute.get("group", 1),  # type: ignore[arg-type]
+        auto_pad=auto_pad,  # type: ignore[arg-type]
+    )
+
+
+@quantizes("Conv")
+def quantize_conv(boundary: Boundary) -> Refusal | None:
+    """Multiply codes into an accumulator; the bias joins it at the accumulator's scale."""
+    x, w = boundary.needs_activation(0), boundary.quantized(1)
+    if isinstance(x, Refusal):
+        return x
+    if w is None:
+        return boundary_refusal(boundary)
+    if w.params.axis not in (None, 0):
+        return Refusal(
+            code=Code.PER_AXIS_INPUT,
+            detail=f"the weights '{w.name}' have scales along axis {w.params.axis}: quantize them "
+            "per tensor or per output channel (axis 0)",
+        )
+    op = conv_op(boundary.op.attributes, w.type)
+    if op is None:
+        return Refusal(
+            code=Code.UNSUPPORTED_ATTRIBUTE,
+            detail=f"the weights '{w.name}' have rank {w.type.rank}: ranks 3 to 5 are convolutions",
+        )
+    bias = bias_operand(boundary, 2, product_scale(op, x.type, w.type, 0), w.type)
+    if isinstance(bias, Refusal):
+        return bias
+    name = boundary.node.results[0]
+    boundary.accumulated(boundary.emit(op, [x.name, w.name, bias], f"{name}.accumulator"))
+    return None
+
+
+def boundary_refusal(boundary: Boundary) -> Refusal:
+    """Weights that arrive as float: nothing is quantized that the model did not quantize."""
+    return Refusal(
+        code=Code.INPUT_NOT_QUANTIZED,
+        detail=f"the weights '{boundary.name(1)}' arrive as float: give them as a "
+        "DequantizeLinear of integers",
+    )
+
+
+@imports("QLinearConv", since=10)
+def qlinear_conv(node: NodeView) -> None:
+    """QLinearConv: x, x_scale, x_zero_point, w, w_scale, w_zero_point, y_scale, y_zero_point, B."""
+    x_params = node.params(1, 2, node.type(0).dtype, rank=None, axis=None)
+    w_params = node.params(4, 5, node.type(3).dtype, rank=node.type(3).rank, axis=0)
+    y_params = node.params(6, 7, node.type(7).dtype, rank=None, axis=None)
+    op = conv_op(_attributes(node), node.type(3))
+    if x_params is None or w_params is None or y_params is None or op is None:
+        return node.keep(
+            Refusal(
+                code=Code.RUNTIME_PARAMETERS,
+                detail=f"a scale or zero point of {node.label} is computed at run time",
+            )
+        )
+    x, w = node.codes(node.input(0), x_params), node.codes(node.input(3), w_params)
+    bias = node.input(8) if node.has(8) else ""
+    accumulator = node.emit(op, [x, w, bias], [node.fresh("accumulator")])
+    node.emit(Requantize(out=y_params), [accumulator])
+    return None
+
+
+@imports("ConvInteger", since=10)
+def conv_integer(node: NodeView) -> None:
+    """ConvInteger: x, w, x_zero_point, w_zero_point; zero points are values, often computed."""
+    op = conv_op(_attributes(node), node.type(1))
+    if op is None:
+        raise ModelFailure(f"the weights have rank {node.type(1).rank}")
+    zeros = [node.integers(node.input(i)) if node.has(i) else "" for i in (2, 3)]
+    operands = [node.integers(node.input(0)), node.integers(node.input(1)), "", *zeros]
+    node.emit(op, operands)
+
+
+def _attributes(node: NodeView) -> dict[str, object]:
+    names = ("auto_pad", "strides", "pads", "dilations", "group")
+    found = {name: node.attribute(name) for name in names}
+    return {name: value for name, value in found.items() if value is not None}

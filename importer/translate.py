@@ -1,0 +1,251 @@
+"""Step one: each ONNX node to one or a few IR operators, faithfully."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import onnx
+
+from intonnx.ir.errors import IntonnxError, ModelFailure
+from intonnx.ir.graph import Graph, Node, Refusal, Source
+from intonnx.ir.op import Op
+from intonnx.ir.ops.onnx_op import OnnxOp
+from intonnx.ir.types import UNKNOWN_DIM, Array, DType, TensorType, dtype_of, plain
+from intonnx.protos import array_of, type_of, unknown_type
+
+from . import rules
+from .attributes import attributes_of, captured_names
+from .fold import fold
+from .load import LoadedModel
+from .metadata import metadata_of
+from .node_view import NodeView
+from .registry import import_rule
+from .shapes import declared_types, infer_result_types
+
+
+def translate(model: LoadedModel) -> Graph:
+    """The literal graph: quantizers as qnn operators, QLinear and integer operators as qnn
+    operators, everything else as `onnx.<Op>`; nodes whose inputs are all constant are computed.
+
+    Raises ModelFailure or QuantizationFailure, naming the node.
+    """
+    rules.load_all()
+    translation = Translation(model)
+    for proto in model.proto.graph.node:
+        translation.translate(proto)
+    return translation.graph()
+
+
+class Translation:
+    """The graph under construction and what is known about its values."""
+
+    def __init__(self, model: LoadedModel) -> None:
+        self._model = model
+        graph = model.proto.graph
+        self.constants: dict[str, Array] = {}
+        self.types: dict[str, TensorType] = {}
+        self._defaults: dict[str, Array] = {}
+        self._nodes: list[Node] = []
+        self._folded: list[Source] = []
+        self._typed: dict[tuple[str, TensorType], str] = {}
+        self._fresh: dict[str, int] = {}
+        self._declared = declared_types(model.proto)
+        self._taken = set(self._declared) | {
+            name for node in graph.node for name in [*node.input, *node.output]
+        }
+        self._plain: set[str] = set()
+        """Initializers whose type has no quantization parameters yet."""
+        self._uses = Counter(name for node in graph.node for name in node.input)
+        self._uses.update(value.name for value in graph.output)
+        self._uses.update(name for node in graph.node for name in captured_names(node))
+        self._inputs = [value.name for value in graph.input]
+        for value in graph.input:
+            self.types[value.name] = type_of(value.type)
+        self._read_initializers(graph)
+
+    def _read_initializers(self, graph: onnx.GraphProto) -> None:
+        overridable = set(self._inputs)
+        tensors = [(tensor.name, array_of(tensor, self._model.folder), tensor.data_type)
+                   for tensor in graph.initializer]  # fmt: skip
+        tensors += [_dense(tensor) for tensor in graph.sparse_initializer]
+        for name, array, element in tensors:
+            if name in overridable:
+                self._defaults[name] = array
+            else:
+                self._add(name, array, element)
+            self._taken.add(name)
+
+    def _add(self, name: str, array: Array, element: int) -> None:
+        kind = onnx.TypeProto()
+        kind.tensor_type.elem_type = element
+        dtype = type_of(kind).dtype
+        self.constants[name] = array
+        self.types[name] = plain(dtype, array.shape)
+        self._plain.add(name)
+
+    def translate(self, proto: onnx.NodeProto) -> None:
+        """Translate one node by its rule, or compute it, or keep it."""
+        domain = "" if proto.domain == "ai.onnx" else proto.domain
+        if domain not in self._model.opsets:
+            raise ModelFailure(
+                f"the model imports no opset of the domain '{domain or 'ai.onnx'}'",
+                node=f"'{proto.name}' ({proto.op_type})",
+            )
+        view = NodeView(self, proto, self._model.opsets[domain])
+        try:
+            rule = import_rule(domain, proto.op_type, view.version)
+            if rule is not None:
+                rule(view)
+            elif not self._computed(view):
+                self.keep(view, None)
+        except IntonnxError as error:
+            raise error.located(node=view.label) from None
+
+    def _computed(self, view: NodeView) -> bool:
+        results = fold(view, self.constants, self.types, self._model.opsets)
+        if results is None:
+            return False
+        for name, array in zip(view.proto.output, results, strict=True):
+            if name:
+                self.constants[name] = array
+                kind = self._declared.get(name)
+                dtype = kind.dtype if kind and kind.dtype.numpy == array.dtype else dtype_of(array)
+                self.types[name] = plain(dtype, array.shape)
+        self._folded.append(view.source)
+        return True
+
+    def define_constant(self, view: NodeView, array: Array, kind: TensorType) -> None:
+        """Let the node's only output be a constant."""
+        self.constants[view.output()] = array
+        self.types[view.output()] = kind
+        self._folded.append(view.source)
+
+    def keep(self, view: NodeView, refusal: Refusal | None) -> None:
+        """Leave a node as `onnx.<op_type>`."""
+        captures = [name for name in captured_names(view.proto) if name in self.types]
+        operands = [str(name) for name in view.proto.input] + captures
+        for name in operands:
+            if name:
+                self.type_of(name)
+        op = OnnxOp(
+            op_type=view.proto.op_type,
+            domain="" if view.proto.domain == "ai.onnx" else view.proto.domain,
+            version=view.version,
+            attributes=attributes_of(view.proto),
+            types=self._result_types(view),
+            captures=len(captures),
+        )
+        self.emit(op, operands, [str(name) for name in view.proto.output], view.source, refusal)
+
+    def _result_types(self, view: NodeView) -> tuple[TensorType, ...]:
+        inferred: Mapping[str, TensorType] = {}
+        names = [str(name) for name in view.proto.output]
+        if any(_vague(self._declared.get(name)) for name in names if name):
+            inferred = infer_result_types(view.proto, self.types, self.constants, self._model)
+        return tuple(
+            _better(self._declared.get(name), inferred.get(name)) for name in names
+        )
+
+    def type_of(self, name: str) -> TensorType:
+        """The type of a value that is known by now. Raises ModelFailure for a dangling name."""
+        if name not in self.types:
+            raise ModelFailure(f"the input '{name}' is made by no node and is no initializer")
+        return self.types[name]
+
+    def fresh(self, base: str) -> str:
+        """A name that nothing in the model has."""
+        count = self._fresh.get(base, 0)
+        name = base
+        while name in self._taken:
+            count += 1
+            name = f"{base}.{count}"
+        self._fresh[base] = count
+        self._taken.add(name)
+        return name
+
+    def add_constant(self, name: str, array: Array, kind: TensorType) -> str:
+        """A constant with this content and type; the same array under the same type is shared."""
+        if self._uses[name] == 1 and name in self._plain:
+            self._plain.discard(name)
+            self.types[name] = kind
+            return name
+        known = self._typed.get((name, kind))
+        if known is not None and self.constants[known] is array:
+            return known
+        result = self.fresh(name if name not in self.types else f"{name}.codes")
+        self.constants[result] = array
+        self.types[result] = kind
+        self._typed[name, kind] = result
+        return result
+
+    def emit(
+        self,
+        op: Op,
+        operands: Sequence[str],
+        results: Sequence[str],
+        source: Source,
+        refusal: Refusal | None = None,
+    ) -> None:
+        """Add a node and the types of its results."""
+        kinds = op.infer([self.type_of(name) if name else None for name in operands])
+        for name, kind in zip(results, kinds, strict=False):
+            if not name:
+                continue
+            if name in self.types:
+                raise ModelFailure(f"the value '{name}' is made twice")
+            self.types[name] = refined(kind, self._declared.get(name))
+        self._nodes.append(Node(op, tuple(operands), tuple(results), (source,), refusal))
+
+    def graph(self) -> Graph:
+        """The finished literal graph, before dead values are dropped."""
+        outputs = tuple(value.name for value in self._model.proto.graph.output)
+        for name in outputs:
+            if name not in self.types:
+                raise ModelFailure(f"the graph output '{name}' is made by no node")
+        return Graph(
+            name=self._model.proto.graph.name or "main",
+            inputs=tuple(self._inputs),
+            outputs=outputs,
+            nodes=tuple(self._nodes),
+            types=self.types,
+            constants=self.constants,
+            defaults=self._defaults,
+            folded=tuple(self._folded),
+            metadata=metadata_of(self._model),
+        )
+
+
+def refined(inferred: TensorType, declared: TensorType | None) -> TensorType:
+    """The inferred type with unknown sizes filled in from the declared one."""
+    if declared is None or declared.shape is None:
+        return inferred
+    if inferred.shape is None:
+        return inferred.with_shape(declared.shape)
+    if len(inferred.shape) != len(declared.shape):
+        return inferred
+    return inferred.with_shape(
+        [b if a == UNKNOWN_DIM else a for a, b in zip(inferred.shape, declared.shape, strict=True)]
+    )
+
+
+def _vague(kind: TensorType | None) -> bool:
+    return kind is None or (kind.dtype is not DType.CONTAINER and kind.shape is None)
+
+
+def _better(declared: TensorType | None, inferred: TensorType | None) -> TensorType:
+    if declared is None:
+        return inferred or unknown_type()
+    return inferred if inferred is not None and declared.shape is None else declared
+
+
+def _dense(sparse: onnx.SparseTensorProto) -> tuple[str, Array, int]:
+    values, indices = array_of(sparse.values), array_of(sparse.indices)
+    shape = tuple(int(size) for size in sparse.dims)
+    dense = np.zeros(shape, values.dtype)
+    if indices.ndim == 1:
+        dense.reshape(-1)[indices] = values
+    else:
+        dense[tuple(indices.T)] = values
+    return sparse.values.name, dense, sparse.values.data_type

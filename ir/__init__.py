@@ -1,0 +1,1 @@
+"""The language: typed quantized graphs. Knows no file format."""

@@ -1,0 +1,99 @@
+"""What is integer, what is float and why: one record for every node of the imported model."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Literal
+
+from .graph import Graph, Node, Source
+from .reasons import Code
+from .types import Record
+
+State = Literal["integer", "float", "boundary", "folded"]
+_WEIGHT: dict[State, int] = {"folded": 0, "boundary": 1, "integer": 2, "float": 3}
+
+
+class NodeCoverage(Record):
+    """The state of one node of the imported model.
+
+    Attributes:
+        name: the node's name, or its first result's when it has none.
+        op: operator type with its domain unless that is ai.onnx.
+        state: "integer"; "float"; "boundary" where values pass between float and integer;
+            "folded" when it was computed at import or its work is done by its neighbours.
+        code: the reason code for "float", else empty.
+        detail: for "float" a sentence naming the tensors and what the author could change.
+    """
+
+    name: str
+    op: str
+    state: State
+    code: str = ""
+    detail: str = ""
+
+
+class Coverage(Record):
+    """The coverage of a model: `nodes`, and how many of them are in each state."""
+
+    nodes: tuple[NodeCoverage, ...]
+
+    def count(self, state: State) -> int:
+        """How many nodes are in a state."""
+        return Counter(node.state for node in self.nodes)[state]
+
+    @property
+    def integer(self) -> int:
+        """Nodes that compute on integers."""
+        return self.count("integer")
+
+    @property
+    def float(self) -> int:
+        """Nodes that compute on floats."""
+        return self.count("float")
+
+    @property
+    def boundary(self) -> int:
+        """Nodes at which values enter or leave the integer part."""
+        return self.count("boundary")
+
+    @property
+    def folded(self) -> int:
+        """Nodes that no longer exist on their own."""
+        return self.count("folded")
+
+
+def coverage(graph: Graph) -> Coverage:
+    """Say for every node of the imported model whether it is integer, and if not, why.
+
+    A node that became several operators counts as float if any of them is float.
+    """
+    found: dict[Source, NodeCoverage] = {}
+    for node in graph.nodes:
+        state, code, detail = _state(graph, node)
+        for source in node.sources:
+            known = found.get(source)
+            if known is None or _WEIGHT[state] > _WEIGHT[known.state]:
+                found[source] = NodeCoverage(
+                    name=source.name, op=source.op, state=state, code=code, detail=detail
+                )
+    for source in graph.folded:
+        found.setdefault(source, NodeCoverage(name=source.name, op=source.op, state="folded"))
+    return Coverage(nodes=tuple(found.values()))
+
+
+def _state(graph: Graph, node: Node) -> tuple[State, str, str]:
+    if node.op.kind == "boundary":
+        return "boundary", "", ""
+    operands = [kind for kind in graph.operand_types(node) if kind is not None]
+    results = [graph.types[name] for name in node.results if name]
+    if not any(kind.dtype.is_float for kind in [*operands, *results]):
+        return "integer", "", ""
+    if node.refusal is not None:
+        return "float", node.refusal.code, node.refusal.detail
+    if node.op.name.startswith("qnn."):
+        return "integer", "", ""
+    if not any(kind.is_integer and kind.quant is not None for kind in operands):
+        near = [graph.producers.get(name) for name in node.operands if name]
+        if not any(made is not None and made.op.kind == "boundary" for made in near):
+            return "float", Code.FLOAT_MODEL, "no input of this operator comes from a quantizer"
+    return "float", Code.NO_INTEGER_FORM, f"no rule makes {node.op.title} an integer operator"

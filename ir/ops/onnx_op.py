@@ -1,0 +1,73 @@
+"""An ONNX operator that the IR does not model: kept as it is, run by the reference operators."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any, ClassVar, cast
+
+import numpy as np
+from pydantic import BeforeValidator
+
+from intonnx.ir.op import Op, OperandTypes, ResultTypes, register_op
+from intonnx.ir.types import Record, TensorType
+
+
+class Opaque(Record):
+    """An attribute that the IR does not look into (a tensor, a subgraph, a type, an empty list).
+
+    Attributes:
+        what: what it is, for readers: "tensor", "graph", ...
+        data: the serialized AttributeProto.
+    """
+
+    what: str
+    data: bytes
+
+
+def _attribute(value: Any) -> Any:
+    if isinstance(value, float | np.floating):
+        # ONNX float attributes are float32; the text form prints the shortest float32 spelling.
+        return float(np.float32(cast("float", value)))
+    if isinstance(value, list | tuple):
+        return tuple(_attribute(item) for item in cast("Sequence[object]", value))
+    return value
+
+
+Attribute = Annotated[Any, BeforeValidator(_attribute)]
+"""int, float (float32 precision), str, bytes, a non-empty tuple of one of these, or Opaque."""
+
+
+@register_op
+class OnnxOp(Op):
+    """An operator kept as ONNX has it: `onnx.<op_type>`, printed with its domain unless ai.onnx.
+
+    Operands and results: those of the ONNX operator, then the values that its subgraphs capture.
+    The result types are the declared `types`. Source: the ONNX operator specification.
+
+    Attributes:
+        op_type, domain: which operator; the domain of ai.onnx is "".
+        version: the opset of the domain that the model uses.
+        attributes: name to value.
+        types: the types of the results.
+        captures: how many trailing operands are values captured by subgraphs.
+    """
+
+    name: ClassVar[str] = "onnx"
+    signature: ClassVar[tuple[str, ...]] = ("inputs*",)
+    op_type: str
+    domain: str = ""
+    version: int
+    attributes: dict[str, Attribute] = {}
+    types: tuple[TensorType, ...]
+    captures: int = 0
+
+    def infer(self, operands: OperandTypes) -> ResultTypes:
+        return self.types
+
+    @property
+    def title(self) -> str:
+        return f"onnx.{self.domain}.{self.op_type}" if self.domain else f"onnx.{self.op_type}"
+
+    def attribute(self, name: str, default: Any = None) -> Any:
+        """An attribute's value, or the default when the model does not give it."""
+        return self.attributes.get(name, default)

@@ -1,0 +1,37 @@
+"""Give codes their quantization parameters, or take them away: the codes stay as they are."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from intonnx.ir.op import Op, OperandTypes, ResultTypes, register_op
+from intonnx.ir.types import QuantParams, plain, quantized
+
+
+@register_op
+class StorageCast(Op):
+    """The same codes with other parameters in the type, or with none.
+
+    Operands: `x`, integers. Result: the codes of `x` with the parameters `out`, or plain integers
+    when `out` is None. Where a model feeds integers (a graph input, the result of an integer
+    operator) to a DequantizeLinear, this is where they become quantized values.
+    Source: MLIR `quant.scast`.
+
+    Constraints:
+        C1: `x` holds integers of the storage type of `out`.
+    """
+
+    name: ClassVar[str] = "qnn.storage_cast"
+    signature: ClassVar[tuple[str, ...]] = ("x",)
+    kind: ClassVar[str] = "mover"
+    out: QuantParams | None
+
+    def infer(self, operands: OperandTypes) -> ResultTypes:
+        x = self.operand(operands, 0)
+        self.require(x.is_integer, "C1", f"the operand is {x.dtype}")
+        if self.out is None:
+            return (plain(x.dtype, x.shape),)
+        self.require(
+            x.dtype is self.out.storage, "C1", f"{x.dtype} codes, parameters for {self.out.storage}"
+        )
+        return (quantized(self.out, x.shape),)

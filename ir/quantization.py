@@ -1,0 +1,45 @@
+"""Quantize and dequantize arrays of constants, exactly as the operators do at run time."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .types import Array, QuantParams
+
+
+def quantize_array(x: Array, params: QuantParams) -> Array:
+    """Codes of real values: clamp(x / scale) to even, plus the zero point, in float32.
+
+    `x` has any shape (per-axis parameters fit it); the result has the storage type's numpy type.
+    NaN gives the smallest code. Source: ONNX QuantizeLinear-21.
+    """
+    scale, zero = expand(params, x.shape)
+    with np.errstate(over="ignore", invalid="ignore"):
+        v = x.astype(np.float32) / scale
+    low = (params.qmin - zero).astype(np.float32)
+    high = (params.qmax - zero).astype(np.float32)
+    v = np.rint(np.minimum(np.where(np.isnan(v), low, np.maximum(v, low)), high))
+    codes: Array = (v.astype(np.int64) + zero).astype(params.storage.numpy)
+    return codes
+
+
+def dequantize_array(codes: Array, params: QuantParams) -> Array:
+    """Real values of codes, in the expressed type: f32(codes - zero_point) * scale.
+
+    Source: ONNX DequantizeLinear-21.
+    """
+    scale, zero = expand(params, codes.shape)
+    real: Array = (codes.astype(np.int64) - zero).astype(np.float32) * scale
+    return real.astype(params.expressed.numpy, copy=False)
+
+
+def expand(params: QuantParams, shape: tuple[int, ...]) -> tuple[Array, Array]:
+    """Scale (float32) and zero point (int64) that broadcast over a tensor of this shape."""
+    if params.block is None or params.axis is None:
+        return params.along(len(shape))
+    axis, size = params.axis, shape[params.axis]
+
+    def repeated(array: Array) -> Array:
+        return np.repeat(array, params.block or 1, axis=axis).take(range(size), axis=axis)
+
+    return repeated(params.scale), repeated(params.zero_point)

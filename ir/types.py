@@ -1,0 +1,378 @@
+"""Types of values: element types, quantization parameters and tensor types."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import numpy as np
+import numpy.typing as npt
+from pydantic import BaseModel, BeforeValidator, ConfigDict, PlainSerializer, model_validator
+
+Array = npt.NDArray[Any]
+Dim = int | str
+UNKNOWN_DIM = "?"
+
+
+class Record(BaseModel):
+    """A frozen, validated record: the base of everything in the IR that is data."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
+
+
+class DType(enum.StrEnum):
+    """Element types; the values are the spellings of the text form."""
+
+    U2 = "u2"
+    I2 = "i2"
+    U4 = "u4"
+    I4 = "i4"
+    U8 = "u8"
+    I8 = "i8"
+    U16 = "u16"
+    I16 = "i16"
+    U32 = "u32"
+    I32 = "i32"
+    U64 = "u64"
+    I64 = "i64"
+    F16 = "f16"
+    BF16 = "bf16"
+    F32 = "f32"
+    F64 = "f64"
+    BOOL = "bool"
+    STRING = "str"
+    C64 = "c64"
+    C128 = "c128"
+    F8E4M3FN = "f8e4m3fn"
+    F8E4M3FNUZ = "f8e4m3fnuz"
+    F8E5M2 = "f8e5m2"
+    F8E5M2FNUZ = "f8e5m2fnuz"
+    F8E8M0 = "f8e8m0"
+    F4E2M1 = "f4e2m1"
+    CONTAINER = "container"
+    """Not a tensor: a sequence, an optional or a map."""
+
+    @property
+    def is_integer(self) -> bool:
+        """Whether values are whole numbers of a fixed width (bool is not)."""
+        return self.value[0] in "ui" and self.value[1:].isdigit()
+
+    @property
+    def is_float(self) -> bool:
+        """Whether values are floating point numbers of 16 bits or more."""
+        return self in (DType.F16, DType.BF16, DType.F32, DType.F64)
+
+    @property
+    def bits(self) -> int:
+        """Width of an integer type in bits."""
+        return int(self.value[1:])
+
+    @property
+    def signed(self) -> bool:
+        """Whether an integer type holds negative numbers."""
+        return self.value[0] == "i"
+
+    @property
+    def low(self) -> int:
+        """The smallest value of an integer type."""
+        return -(1 << (self.bits - 1)) if self.signed else 0
+
+    @property
+    def high(self) -> int:
+        """The largest value of an integer type."""
+        return (1 << (self.bits - 1)) - 1 if self.signed else (1 << self.bits) - 1
+
+    @property
+    def numpy(self) -> np.dtype[Any]:
+        """The numpy type that holds an array: types under 8 bits take a byte an element."""
+        if self in _NUMPY:
+            return np.dtype(_NUMPY[self])
+        # Only models with such types pay for the import.
+        import ml_dtypes
+
+        found: np.dtype[Any] = np.dtype(getattr(ml_dtypes, _ML_DTYPES[self]))
+        return found
+
+
+_NUMPY: dict[DType, type] = {
+    DType.U2: np.uint8,
+    DType.I2: np.int8,
+    DType.U4: np.uint8,
+    DType.I4: np.int8,
+    DType.U8: np.uint8,
+    DType.I8: np.int8,
+    DType.U16: np.uint16,
+    DType.I16: np.int16,
+    DType.U32: np.uint32,
+    DType.I32: np.int32,
+    DType.U64: np.uint64,
+    DType.I64: np.int64,
+    DType.F16: np.float16,
+    DType.F32: np.float32,
+    DType.F64: np.float64,
+    DType.BOOL: np.bool_,
+    DType.STRING: np.object_,
+    DType.C64: np.complex64,
+    DType.C128: np.complex128,
+    DType.CONTAINER: np.object_,
+}
+_ML_DTYPES: dict[DType, str] = {
+    DType.BF16: "bfloat16",
+    DType.F8E4M3FN: "float8_e4m3fn",
+    DType.F8E4M3FNUZ: "float8_e4m3fnuz",
+    DType.F8E5M2: "float8_e5m2",
+    DType.F8E5M2FNUZ: "float8_e5m2fnuz",
+    DType.F8E8M0: "float8_e8m0fnu",
+    DType.F4E2M1: "float4_e2m1fn",
+}
+
+
+def _frozen(scalar: type) -> Any:
+    dtype: np.dtype[Any] = np.dtype(scalar)
+
+    def convert(value: object) -> Array:
+        # The order "C" also makes a rank-0 result, which `ascontiguousarray` would not.
+        array: Array = np.array(value, dtype=dtype, order="C")
+        array.setflags(write=False)
+        return array
+
+    return convert
+
+
+FloatArray = Annotated[
+    Array, BeforeValidator(_frozen(np.float32)), PlainSerializer(np.ndarray.tolist)
+]
+IntArray = Annotated[Array, BeforeValidator(_frozen(np.int64)), PlainSerializer(np.ndarray.tolist)]
+
+
+class QuantParams(Record):
+    """Affine quantization: real value = (code - zero_point) * scale.
+
+    Source: ONNX DequantizeLinear-21 (docs/Operators.md); MLIR `!quant.uniform`.
+
+    Attributes:
+        storage: the integer type of the codes.
+        scale: float32; rank 0 per tensor, rank 1 per axis, the tensor's rank when blocked.
+        zero_point: whole numbers with the shape of `scale`.
+        axis: the axis that per-axis scales run along, or the blocked axis; None per tensor.
+        block: the number of elements along `axis` that share a scale; None unless blocked.
+        expressed: the float type of the real values.
+        low, high: a storage range narrower than that of `storage`, or None.
+
+    Raises ValueError (through pydantic) when a scale is not finite and positive, when the shapes
+    differ, or when a zero point is out of the storage range.
+    """
+
+    storage: DType
+    scale: FloatArray
+    zero_point: IntArray
+    axis: int | None = None
+    block: int | None = None
+    expressed: DType = DType.F32
+    low: int | None = None
+    high: int | None = None
+
+    @model_validator(mode="after")
+    def _check(self) -> QuantParams:
+        if not self.storage.is_integer:
+            raise ValueError(f"the storage type {self.storage} is not an integer type")
+        if not bool(np.all(np.isfinite(self.scale)) and np.all(self.scale > 0)):
+            bad = self.scale[~(np.isfinite(self.scale) & (self.scale > 0))].flat[0]
+            raise ValueError(f"the scale {bad} is not a finite number above zero")
+        if self.scale.shape != self.zero_point.shape:
+            raise ValueError(
+                f"the scale has shape {self.scale.shape}, the zero point {self.zero_point.shape}"
+            )
+        if (self.axis is None) != (self.scale.ndim == 0):
+            raise ValueError("an axis is given exactly when there is more than one scale")
+        if self.axis is not None and self.axis < 0:
+            raise ValueError(f"the axis {self.axis} is negative")
+        if self.block is None and self.scale.ndim > 1:
+            raise ValueError("scales of rank 2 or more need a block size")
+        if self.block is not None and (self.block < 1 or self.axis is None):
+            raise ValueError(f"a block size {self.block} that is not positive or has no axis")
+        if not self.expressed.is_float:
+            raise ValueError(f"the expressed type {self.expressed} is not a float type")
+        if not self.storage.low <= self.qmin <= self.qmax <= self.storage.high:
+            raise ValueError(f"codes {self.qmin} to {self.qmax} leave the range of {self.storage}")
+        outside = (self.zero_point < self.storage.low) | (self.zero_point > self.storage.high)
+        if bool(np.any(outside)):
+            raise ValueError(
+                f"the zero point {self.zero_point[outside].flat[0]} is out of the range of "
+                f"{self.storage}, {self.storage.low} to {self.storage.high}"
+            )
+        return self
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, QuantParams) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def _key(self) -> tuple[object, ...]:
+        return (
+            self.storage,
+            self.scale.shape,
+            self.scale.tobytes(),
+            self.zero_point.tobytes(),
+            self.axis,
+            self.block,
+            self.expressed,
+            self.qmin,
+            self.qmax,
+        )
+
+    @property
+    def per_tensor(self) -> bool:
+        """Whether one scale and one zero point serve the whole tensor."""
+        return self.axis is None
+
+    @property
+    def qmin(self) -> int:
+        """The smallest code in use."""
+        return self.storage.low if self.low is None else self.low
+
+    @property
+    def qmax(self) -> int:
+        """The largest code in use."""
+        return self.storage.high if self.high is None else self.high
+
+    @property
+    def scalar_scale(self) -> np.float32:
+        """The one scale of per-tensor parameters."""
+        return np.float32(self.scale[()])
+
+    @property
+    def scalar_zero_point(self) -> int:
+        """The one zero point of per-tensor parameters."""
+        return int(self.zero_point[()])
+
+    def along(self, rank: int) -> tuple[Array, Array]:
+        """Scale (float32) and zero point (int64) shaped to broadcast over a tensor of this rank.
+
+        Blocked parameters do not broadcast: expand them first.
+        """
+        if self.axis is None or self.block is not None:
+            return self.scale, self.zero_point
+        shape = [1] * rank
+        shape[self.axis] = self.scale.size
+        return self.scale.reshape(shape), self.zero_point.reshape(shape)
+
+    def with_axis(self, axis: int | None) -> QuantParams:
+        """The same parameters along another axis, after a transpose or reshape."""
+        return self.model_copy(update={"axis": axis})
+
+
+def accumulator(scale: Array, axis: int | None, storage: DType = DType.I32) -> QuantParams:
+    """Parameters of a sum of products: zero point 0, the scale the product of the inputs' scales.
+
+    A per-axis scale of length 1 is kept per axis; `axis` is None exactly for rank 0.
+    """
+    return QuantParams(
+        storage=storage, scale=scale, zero_point=np.zeros(np.shape(scale), np.int64), axis=axis
+    )
+
+
+def _check_blocks(params: QuantParams, shape: tuple[Dim, ...], block: int) -> None:
+    if len(shape) != params.scale.ndim:
+        raise ValueError(f"blocked scales of rank {params.scale.ndim} for rank {len(shape)}")
+    for axis, (size, count) in enumerate(zip(shape, params.scale.shape, strict=True)):
+        blocks = -(-size // (block if axis == params.axis else 1)) if isinstance(size, int) else count
+        if blocks != count:
+            raise ValueError(f"{count} scales along axis {axis}, which has {blocks} blocks")
+
+
+class TensorType(Record):
+    """The type of a value.
+
+    Attributes:
+        dtype: element type; the storage type when `quant` is given.
+        shape: sizes and symbols, `"?"` for an unknown size; None for an unknown rank.
+        quant: quantization parameters, or None for a value that is not quantized.
+        container: for `DType.CONTAINER` the ONNX spelling, such as `seq(tensor(float))`.
+    """
+
+    dtype: DType
+    shape: tuple[Dim, ...] | None
+    quant: QuantParams | None = None
+    container: str | None = None
+
+    @model_validator(mode="after")
+    def _check(self) -> TensorType:
+        if self.quant is None:
+            return self
+        if self.quant.storage != self.dtype:
+            raise ValueError(f"{self.dtype} codes with parameters for {self.quant.storage}")
+        if self.shape is None or self.quant.axis is None:
+            return self
+        if not 0 <= self.quant.axis < len(self.shape):
+            raise ValueError(f"axis {self.quant.axis} is out of range for rank {len(self.shape)}")
+        if self.quant.block is not None:
+            _check_blocks(self.quant, self.shape, self.quant.block)
+            return self
+        size = self.shape[self.quant.axis]
+        if isinstance(size, int) and size != self.quant.scale.size:
+            raise ValueError(
+                f"{self.quant.scale.size} scales along axis {self.quant.axis}, which has {size} "
+                "elements"
+            )
+        return self
+
+    @property
+    def rank(self) -> int | None:
+        """The number of axes, or None when it is not known."""
+        return None if self.shape is None else len(self.shape)
+
+    @property
+    def is_integer(self) -> bool:
+        """Whether the elements are integers, quantized or not."""
+        return self.dtype.is_integer
+
+    @property
+    def params(self) -> QuantParams:
+        """The quantization parameters of a value known to be quantized."""
+        if self.quant is None:
+            raise ValueError("the value is not quantized")
+        return self.quant
+
+    def with_shape(self, shape: Sequence[Dim] | None) -> TensorType:
+        """The same elements in another shape."""
+        return TensorType(
+            dtype=self.dtype,
+            shape=None if shape is None else tuple(shape),
+            quant=self.quant,
+            container=self.container,
+        )
+
+
+def quantized(params: QuantParams, shape: Sequence[Dim] | None) -> TensorType:
+    """The type of codes with these parameters."""
+    return TensorType(
+        dtype=params.storage, shape=None if shape is None else tuple(shape), quant=params
+    )
+
+
+def plain(dtype: DType, shape: Sequence[Dim] | None) -> TensorType:
+    """The type of a tensor without quantization parameters."""
+    return TensorType(dtype=dtype, shape=None if shape is None else tuple(shape))
+
+
+def dtype_of(array: Array) -> DType:
+    """The element type of a numpy array; arrays of Python strings are `STRING`."""
+    for dtype, scalar in _NUMPY.items():
+        if array.dtype == scalar and dtype.value not in ("u2", "i2", "u4", "i4"):
+            return dtype
+    if array.dtype.kind in "US":
+        return DType.STRING
+    for dtype, name in _ML_DTYPES.items():
+        if array.dtype.name == name:
+            return dtype
+    raise ValueError(f"no element type for numpy {array.dtype}")
+
+
+def static_shape(shape: Sequence[Dim] | None) -> tuple[int, ...] | None:
+    """The shape when every size is a number, else None."""
+    if shape is None or not all(isinstance(size, int) for size in shape):
+        return None
+    return tuple(int(size) for size in shape)

@@ -1,0 +1,178 @@
+"""Compile a graph once, run it many times."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from intonnx.ir.errors import CompileFailure, IntonnxError, RunFailure
+from intonnx.ir.graph import Graph, Node
+from intonnx.ir.ops.onnx_op import OnnxOp
+from intonnx.ir.types import Array, TensorType
+
+from . import integer
+from .integer.kernel import Context, Kernel, kernels
+from .numerics import Numerics, checked_numerics
+
+
+@dataclass(frozen=True)
+class _Step:
+    node: Node
+    kernel: Kernel
+    last_uses: tuple[str, ...]
+    """Values that nothing needs after this step."""
+
+
+class Executable:
+    """A compiled graph. `run` may be called from several threads at once.
+
+    Attributes:
+        graph: the graph it was compiled from.
+        numerics: the arithmetic it follows.
+    """
+
+    def __init__(self, graph: Graph, numerics: Numerics) -> None:
+        self.graph = graph
+        self.numerics = numerics
+        self._constants = dict(graph.constants)
+        self._steps = _steps(graph, numerics)
+
+    def run(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
+        """Compute the outputs.
+
+        Args:
+            inputs: an array for every graph input, in its element type and shape; a symbolic size
+                may be any number, the same wherever the symbol stands. Inputs with a default may
+                be left out.
+
+        Returns:
+            An array for every graph output, by name.
+
+        Raises:
+            RunFailure: a name, shape or element type does not fit.
+        """
+        values = self._bound(inputs)
+        for step in self._steps:
+            self._execute(step, values)
+            for name in step.last_uses:
+                del values[name]
+        return {name: _owned(values[name], self.graph.types[name]) for name in self.graph.outputs}
+
+    def trace(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
+        """Every value by name, in the element type of the graph: inputs, constants and results.
+
+        Takes and raises what `run` does.
+        """
+        values = self._bound(inputs)
+        for step in self._steps:
+            self._execute(step, values)
+        return {name: _owned(array, self.graph.types[name]) for name, array in values.items()}
+
+    def _bound(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
+        checked = check_inputs(self.graph, inputs)
+        return {**self._constants, **checked}
+
+    def _execute(self, step: _Step, values: dict[str, Array]) -> None:
+        node = step.node
+        try:
+            results = step.kernel([values[name] if name else None for name in node.operands])
+        except IntonnxError as error:
+            raise error.located(node=node.label) from None
+        except (ValueError, IndexError, ArithmeticError, MemoryError) as error:
+            raise RunFailure(f"{type(error).__name__}: {error}", node=node.label) from None
+        for name, array in zip(node.results, results, strict=False):
+            if name:
+                values[name] = array
+
+
+def compile_graph(graph: Graph, numerics: str = "qlinear") -> Executable:
+    """Compile a graph to exact integer execution.
+
+    Args:
+        graph: the graph; operators that stayed float run through the onnx package's reference
+            operators, all others in integers with numpy alone.
+        numerics: "qlinear" or "qdq", see `intonnx.lowering.numerics`.
+
+    Raises:
+        CompileFailure: there is no such numerics, or an operator cannot run.
+    """
+    return Executable(graph, checked_numerics(numerics))
+
+
+def _steps(graph: Graph, numerics: Numerics) -> tuple[_Step, ...]:
+    integer.load_all()
+    last: dict[str, int] = {}
+    for index, node in enumerate(graph.nodes):
+        last.update(dict.fromkeys([*node.operands, *node.results], index))
+    kept = {*graph.outputs, *graph.constants, ""}
+    ends: dict[int, list[str]] = {}
+    for name, index in last.items():
+        if name not in kept:
+            ends.setdefault(index, []).append(name)
+    return tuple(
+        _Step(node, _kernel(graph, node, numerics), tuple(ends.get(index, ())))
+        for index, node in enumerate(graph.nodes)
+    )
+
+
+def _kernel(graph: Graph, node: Node, numerics: Numerics) -> Kernel:
+    if isinstance(node.op, OnnxOp):
+        # Only graphs with float operators need onnx at run time.
+        from .reference import reference_kernel
+
+        return reference_kernel(graph, node)
+    context = Context(
+        operands=tuple(graph.operand_types(node)),
+        results=tuple(graph.types[name] for name in node.results if name),
+        constants=tuple(graph.constants.get(name) for name in node.operands),
+        numerics=numerics,
+    )
+    try:
+        return kernels.build(node, context)
+    except IntonnxError as error:
+        raise error.located(node=node.label) from None
+    except (ValueError, TypeError) as error:
+        raise CompileFailure(str(error), node=node.label) from None
+
+
+def _owned(array: Array, kind: TensorType) -> Array:
+    """The array in the element type of the graph, contiguous and not shared with constants."""
+    return np.array(array, dtype=kind.dtype.numpy, order="C")
+
+
+def check_inputs(graph: Graph, inputs: Mapping[str, Array]) -> dict[str, Array]:
+    """The inputs as arrays, defaults filled in. Raises RunFailure when one does not fit."""
+    unknown = [name for name in inputs if name not in graph.inputs]
+    if unknown:
+        raise RunFailure(
+            f"no input '{unknown[0]}': the inputs are {', '.join(map(repr, graph.inputs))}"
+        )
+    symbols: dict[str, int] = {}
+    checked: dict[str, Array] = {}
+    for name in graph.inputs:
+        if name in inputs:
+            checked[name] = _checked(name, inputs[name], graph.types[name], symbols)
+        elif name in graph.defaults:
+            checked[name] = graph.defaults[name]
+        else:
+            raise RunFailure(f"the input '{name}' is missing")
+    return checked
+
+
+def _checked(name: str, value: object, kind: TensorType, symbols: dict[str, int]) -> Array:
+    array = np.asarray(value)
+    if array.dtype != kind.dtype.numpy and array.dtype.kind not in "OUS":
+        raise RunFailure(f"the input '{name}' is {array.dtype}, not {kind.dtype.numpy}")
+    if kind.shape is None:
+        return array
+    wanted = "[" + ", ".join(str(size) for size in kind.shape) + "]"
+    if array.ndim != len(kind.shape):
+        raise RunFailure(f"the input '{name}' has shape {list(array.shape)}, not {wanted}")
+    for size, expected in zip(array.shape, kind.shape, strict=True):
+        if isinstance(expected, str) and expected != "?":
+            expected = symbols.setdefault(expected, size)
+        if isinstance(expected, int) and size != expected:
+            raise RunFailure(f"the input '{name}' has shape {list(array.shape)}, not {wanted}")
+    return array

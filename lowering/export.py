@@ -1,0 +1,130 @@
+"""Write a graph as ONNX: QLinear operators, or DQ -> op -> Q."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import get_args
+
+import onnx
+from onnx import helper
+
+from intonnx.ir.errors import ExportFailure, IntonnxError
+from intonnx.ir.graph import Graph, Node
+from intonnx.ir.ops.quantize import Dequantize, Requantize
+from intonnx.ir.types import DType
+from intonnx.protos import proto_of
+
+from . import qlinear
+from .qlinear.emitter import Emitter, Form, Runtime, tensor_proto
+from .qlinear.opset import export_opset
+from .qlinear.registry import emitters
+
+_CONTRIB_VERSION = 1
+
+
+def to_onnx(
+    graph: Graph, form: Form = "qlinear", runtime: Runtime = "onnxruntime"
+) -> onnx.ModelProto:
+    """The graph as an ONNX model that passes the onnx checker.
+
+    Args:
+        graph: any graph of the IR.
+        form: "qlinear" writes QLinear operators where they exist and DQ -> op -> Q elsewhere;
+            "qdq" writes DQ -> op -> Q everywhere.
+        runtime: "onnxruntime" may use operators of com.microsoft, "standard" only ai.onnx.
+
+    Raises:
+        ExportFailure: an operator cannot be written in this form, or an argument is unknown.
+    """
+    for value, known in ((form, get_args(Form)), (runtime, get_args(Runtime))):
+        if value not in known:
+            raise ExportFailure(f"'{value}' is none of {', '.join(known)}")
+    qlinear.load_all()
+    out = Emitter(graph, form, runtime, export_opset(graph))
+    joined: set[int] = set()
+    for node in graph.nodes:
+        if id(node) not in joined:
+            _emit(node, graph, out, joined)
+    return _model(graph, out)
+
+
+def _emit(node: Node, graph: Graph, out: Emitter, joined: set[int]) -> None:
+    try:
+        consumer = _only_consumer(node, graph)
+        if consumer is not None and emitters.join(node, consumer, out):
+            joined.add(id(consumer))
+        else:
+            emitters.emit(node, out)
+    except IntonnxError as error:
+        raise error.located(node=node.label) from None
+
+
+def _only_consumer(node: Node, graph: Graph) -> Node | None:
+    """The requantize or dequantize that alone reads a node's accumulator."""
+    result = node.results[0] if len(node.results) == 1 else ""
+    users = graph.users.get(result, ())
+    if not result or result in graph.outputs or len(users) != 1:
+        return None
+    kind = graph.types[result]
+    if kind.quant is None or kind.dtype not in (DType.I32, DType.I64):
+        return None
+    return users[0] if isinstance(users[0].op, Requantize | Dequantize) else None
+
+
+def _model(graph: Graph, out: Emitter) -> onnx.ModelProto:
+    for name in graph.outputs:
+        out.operand(name)
+    metadata: Mapping[str, object] = graph.metadata
+    docs = metadata.get("value_docs", {})
+    initializers = list(out.initializers.values())
+    initializers += [tensor_proto(a, name, graph.types[name].dtype) for name, a in graph.defaults.items()]
+    proto = helper.make_graph(
+        out.nodes,
+        graph.name,
+        [_value(graph, name, docs) for name in graph.inputs],
+        [_value(graph, name, docs) for name in graph.outputs],
+        initializers,
+        doc_string=str(metadata.get("graph_doc", "")),
+    )
+    opsets = {domain: version for domain, version in _opsets(metadata).items() if domain in out.domains}
+    opsets[""] = out.opset
+    for domain in out.domains - set(opsets):
+        opsets[domain] = _CONTRIB_VERSION
+    model = helper.make_model(
+        proto,
+        opset_imports=[helper.make_opsetid(*item) for item in sorted(opsets.items())],
+        producer_name="intonnx",
+        doc_string=str(metadata.get("doc", "")),
+        domain=str(metadata.get("domain", "")),
+        model_version=int(str(metadata.get("model_version", 0))),
+    )
+    model.ir_version = max(_ir_version(out.opset), int(str(metadata.get("ir_version", 0))))
+    properties = metadata.get("properties", {})
+    assert isinstance(properties, dict)
+    helper.set_model_props(model, {str(k): str(v) for k, v in properties.items()})
+    _check(model)
+    return model
+
+
+def _value(graph: Graph, name: str, docs: object) -> onnx.ValueInfoProto:
+    doc = docs.get(name, "") if isinstance(docs, dict) else ""
+    return helper.make_value_info(name, proto_of(graph.types[name]), doc_string=doc)
+
+
+def _opsets(metadata: Mapping[str, object]) -> dict[str, int]:
+    opsets = metadata.get("opsets", {})
+    assert isinstance(opsets, dict)
+    return {str(domain): int(version) for domain, version in opsets.items()}
+
+
+def _ir_version(opset: int) -> int:
+    return helper.find_min_ir_version_for([helper.make_opsetid("", opset)], ignore_unknown=True)
+
+
+def _check(model: onnx.ModelProto) -> None:
+    if model.ByteSize() >= 2**31:
+        raise ExportFailure("the model is larger than the 2 GiB that one ONNX file can have")
+    try:
+        onnx.checker.check_model(model)
+    except onnx.checker.ValidationError as error:
+        raise ExportFailure(f"the onnx checker refuses the result: {error}") from None

@@ -1,0 +1,97 @@
+"""Matrix products of whole numbers through floating point BLAS, only where that is exact.
+
+A sum of products of whole numbers is exact in floating point, in any order, as long as every
+partial sum is exactly representable: sum |x| |w| below 2^24 in float32, below 2^53 in float64. The
+bound is taken per column from the actual weights and the largest |x|. Where float32 does not
+reach, the reduction is split into parts that it does reach, whose sums are added as integers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from intonnx.ir.types import Array
+
+FLOAT32_EXACT = 1 << 24
+FLOAT64_EXACT = 1 << 53
+INT32_LIMIT = 1 << 31
+_MAX_PARTS = 4
+"""With more parts than this, float64 is faster than float32."""
+
+Product = Callable[[Array], Array]
+
+
+def accumulator_bound(w: Array, x_max: int) -> int:
+    """The largest |sum| of a column of `w` [..., K, O] times values of at most `x_max`."""
+    if w.size == 0:
+        return 0
+    return int(np.abs(w.astype(np.int64)).sum(axis=-2).max()) * x_max
+
+
+def accumulator_dtype(bound: int) -> np.dtype[Any]:
+    """int32 where it holds every sum up to the bound, else int64."""
+    return np.dtype(np.int32 if bound < INT32_LIMIT else np.int64)
+
+
+def exact_product(w: Array, x_max: int, extra: int = 0) -> tuple[Product, np.dtype[Any]]:
+    """A function x [..., M, K] -> x @ w, and the float type in which it wants `x`.
+
+    Args:
+        w: whole numbers [..., K, O], zero points subtracted.
+        x_max: the largest |x|.
+        extra: the largest |bias| that will be added, to choose the integer type of the result.
+
+    The result is int32 where every sum (and the bias) fits, else int64.
+    """
+    bound = accumulator_bound(w, x_max)
+    dtype = accumulator_dtype(bound + extra)
+    parts = _parts(w, x_max)
+    if parts is not None:
+        packed = [np.ascontiguousarray(w[..., part, :], np.float32) for part in parts]
+        return _split_product(packed, parts, dtype), np.dtype(np.float32)
+    if bound < FLOAT64_EXACT:
+        whole = np.ascontiguousarray(w, np.float64)
+        return lambda x: np.matmul(x, whole).astype(dtype), np.dtype(np.float64)
+    integers = np.ascontiguousarray(w, np.int64)
+    return lambda x: np.matmul(x, integers), np.dtype(np.int64)
+
+
+def _split_product(packed: list[Array], parts: list[slice], dtype: np.dtype[Any]) -> Product:
+    if len(packed) == 1:
+        return lambda x: np.matmul(x, packed[0]).astype(dtype)
+
+    def run(x: Array) -> Array:
+        total = np.matmul(x[..., parts[0]], packed[0]).astype(dtype)
+        for part, w in zip(parts[1:], packed[1:], strict=True):
+            total += np.matmul(x[..., part], w).astype(dtype)
+        return total
+
+    return run
+
+
+def _parts(w: Array, x_max: int) -> list[slice] | None:
+    """Ranges of the reduction whose sums stay exact in float32; None when there are too many."""
+    k = w.shape[-2]
+    if x_max >= FLOAT32_EXACT or (w.size and int(np.abs(w.astype(np.int64)).max()) >= FLOAT32_EXACT):
+        return None
+    sums = np.abs(w.astype(np.int64)).cumsum(axis=-2)
+    parts: list[slice] = []
+    start = 0
+    while start < k or not parts:
+        before = sums[..., start - 1 : start, :] if start else np.zeros_like(sums[..., :1, :])
+        reach = ((sums - before) * x_max < FLOAT32_EXACT).reshape(-1, k, w.shape[-1])
+        # The sums grow along the reduction, so the count of exact rows is the end of the part.
+        end = int(reach.all(axis=(0, 2)).sum()) if w.size else k
+        if end <= start < k or len(parts) == _MAX_PARTS:
+            return None
+        parts.append(slice(start, end))
+        start = end
+    return parts
+
+
+def largest_magnitude(low: int, high: int, zero_point: int) -> int:
+    """The largest |code - zero_point| of codes from `low` to `high`."""
+    return max(abs(low - zero_point), abs(high - zero_point))

@@ -1,0 +1,82 @@
+"""Between real values and codes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from intonnx.ir.ops.quantize import Dequantize, DynamicQuantize, Quantize, Requantize
+from intonnx.ir.quantization import dequantize_array, expand, quantize_array
+from intonnx.ir.types import Array, QuantParams
+from intonnx.lowering.requantize import (
+    look_up,
+    requantize_accumulator,
+    requantize_table,
+    round_to_codes,
+)
+
+from .kernel import Context, Kernel, kernels
+
+
+@kernels.register(Quantize)
+def quantize(op: Quantize, context: Context) -> Kernel:
+    """A float32 division, then rounding."""
+
+    def run(operands: Sequence[Any]) -> tuple[Array, ...]:
+        x: Array = operands[0]
+        if op.out.block is not None:
+            return (quantize_array(x, op.out),)
+        scale, _ = expand(op.out, x.shape)
+        with np.errstate(over="ignore", invalid="ignore"):
+            v = np.asarray(x.astype(np.float32, copy=False) / scale)
+        return (round_to_codes(v, op.out),)
+
+    return run
+
+
+@kernels.register(Dequantize)
+def dequantize(op: Dequantize, context: Context) -> Kernel:
+    """An integer subtraction and one float32 product."""
+    params = context.operand(0).params
+    return lambda operands: (dequantize_array(operands[0], params),)
+
+
+@kernels.register(Requantize)
+def requantize(op: Requantize, context: Context) -> Kernel:
+    """One multiplier for accumulators, a table for codes."""
+    x = context.operand(0)
+    convert = requantize_function(x.params, op.out, x.rank or 0, context)
+    return lambda operands: (convert(operands[0]),)
+
+
+def requantize_function(
+    x: QuantParams, out: QuantParams, rank: int, context: Context
+) -> Callable[[Array], Array]:
+    """From arrays with parameters `x` to codes with parameters `out`, as the numerics say."""
+    if x.storage.bits > 16:
+        return requantize_accumulator(x, out, rank, context.numerics)
+    if x.per_tensor and out.per_tensor:
+        table = requantize_table(x, out)
+        return lambda codes: look_up(table, codes)
+    return lambda codes: quantize_array(dequantize_array(codes, x), out)
+
+
+@kernels.register(DynamicQuantize)
+def dynamic_quantize(op: DynamicQuantize, context: Context) -> Kernel:
+    """u8 with the range of the tensor, widened to hold zero; ONNX DynamicQuantizeLinear-11."""
+
+    def run(operands: Sequence[Any]) -> tuple[Array, ...]:
+        x: Array = operands[0]
+        low = np.float32(min(np.float32(0), x.min(initial=np.float32(0))))
+        high = np.float32(max(np.float32(0), x.max(initial=np.float32(0))))
+        scale = np.float32((high - low) / np.float32(255))
+        if scale == 0:
+            scale = np.float32(1)
+        zero = np.uint8(np.rint(np.clip(np.float32(0) - low / scale, 0, 255)))
+        v = np.rint(x / scale) + np.float32(zero)
+        codes = np.clip(v, 0, 255).astype(np.uint8)
+        return codes, np.asarray(scale), np.asarray(zero)
+
+    return run

@@ -1,0 +1,232 @@
+"""The ONNX graph under construction, and what every emitter needs of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+import onnx
+from onnx import helper, numpy_helper
+
+from intonnx.ir.graph import Graph, Node
+from intonnx.ir.types import Array, DType, QuantParams, TensorType
+from intonnx.protos import element_of_dtype
+
+Form = Literal["qlinear", "qdq"]
+Runtime = Literal["onnxruntime", "standard"]
+CONTRIB = "com.microsoft"
+
+
+class Emitter:
+    """Collects ONNX nodes and initializers; values keep the names that they have in the IR.
+
+    Attributes:
+        graph: the graph that is written.
+        form: "qlinear" for QLinear operators where they exist, "qdq" for DQ -> op -> Q only.
+        runtime: "onnxruntime" allows operators of com.microsoft, "standard" those of ai.onnx only.
+        opset: the ai.onnx opset that is written.
+    """
+
+    def __init__(self, graph: Graph, form: Form, runtime: Runtime, opset: int) -> None:
+        self.graph = graph
+        self.form: Form = form
+        self.runtime: Runtime = runtime
+        self.opset = opset
+        self.nodes: list[onnx.NodeProto] = []
+        self.initializers: dict[str, onnx.TensorProto] = {}
+        self.domains = {""}
+        self._taken = set(graph.types)
+        self._shared: dict[tuple[str, tuple[int, ...], bytes], str] = {}
+        self._real: dict[str, str] = {}
+        self._unsigned: dict[str, str] = {}
+        self._fresh: dict[str, int] = {}
+
+    @property
+    def qlinear(self) -> bool:
+        """Whether QLinear operators are wanted at all."""
+        return self.form == "qlinear"
+
+    @property
+    def contrib(self) -> bool:
+        """Whether QLinear operators of com.microsoft may be written."""
+        return self.qlinear and self.runtime == "onnxruntime"
+
+    def type(self, name: str) -> TensorType:
+        """The type of a value."""
+        return self.graph.types[name]
+
+    def params(self, name: str) -> QuantParams:
+        """The quantization parameters of a quantized value."""
+        return self.graph.types[name].params
+
+    def fresh(self, base: str) -> str:
+        """A name that nothing has yet, made from `base`."""
+        name, count = base, self._fresh.get(base, 0)
+        while name in self._taken:
+            count += 1
+            name = f"{base}.{count}"
+        self._fresh[base] = count
+        self._taken.add(name)
+        return name
+
+    def node(
+        self,
+        op_type: str,
+        inputs: Sequence[str],
+        outputs: Sequence[str],
+        *,
+        domain: str = "",
+        **attributes: Any,
+    ) -> None:
+        """Write a node; attributes that are None are left out, trailing absent inputs dropped."""
+        names = list(inputs)
+        while names and not names[-1]:
+            names.pop()
+        self.domains.add(domain)
+        given = {key: value for key, value in attributes.items() if value is not None}
+        self.nodes.append(
+            helper.make_node(
+                op_type,
+                names,
+                list(outputs),
+                name=self.fresh(f"{outputs[0]}/{op_type}"),
+                domain=domain,
+                **given,
+            )
+        )
+
+    def value(
+        self, op_type: str, inputs: Sequence[str], hint: str, *, domain: str = "", **attributes: Any
+    ) -> str:
+        """Write a node with one result of a fresh name made from `hint`; returns the name."""
+        name = self.fresh(hint)
+        self.node(op_type, inputs, [name], domain=domain, **attributes)
+        return name
+
+    def constant(self, array: Array, hint: str, dtype: DType | None = None) -> str:
+        """The name of an initializer with this content; equal ones are stored once.
+
+        `dtype` says the element type where numpy has none of its own (types under 8 bits).
+        """
+        array = np.asarray(array, order="C")
+        element = dtype.value if dtype else array.dtype.str
+        key = (element, array.shape, array.tobytes())
+        if key not in self._shared:
+            name = self.fresh(hint)
+            self.initializers[name] = tensor_proto(array, name, dtype)
+            self._shared[key] = name
+        return self._shared[key]
+
+    def operand(self, name: str) -> str:
+        """The ONNX name of an IR value: constants become initializers under their own name."""
+        if name in self.graph.constants and name not in self.initializers:
+            kind = self.graph.types[name]
+            self.initializers[name] = tensor_proto(self.graph.constants[name], name, kind.dtype)
+        return name
+
+    def scale(self, params: QuantParams) -> str:
+        """The initializer of the scale, in the expressed type."""
+        return self.constant(params.scale.astype(params.expressed.numpy), "scale")
+
+    def zero_point(self, params: QuantParams) -> str:
+        """The initializer of the zero point, in the storage type."""
+        zeros = params.zero_point.astype(params.storage.numpy)
+        return self.constant(zeros, "zero_point", params.storage)
+
+    def quantization(self, params: QuantParams) -> list[str]:
+        """The initializers of scale and zero point, as QLinear operators take them."""
+        return [self.scale(params), self.zero_point(params)]
+
+    def quantized_operand(self, name: str) -> list[str]:
+        """A quantized value with its scale and zero point, as QLinear operators take it."""
+        return [self.operand(name), *self.quantization(self.params(name))]
+
+    def quantize(self, real: str, params: QuantParams, result: str) -> None:
+        """Write QuantizeLinear from a real value to `result`."""
+        self.node("QuantizeLinear", [real, *self.quantization(params)], [result],
+                  axis=params.axis, block_size=params.block)  # fmt: skip
+
+    def dequantize(self, name: str, result: str) -> None:
+        """Write DequantizeLinear from codes to `result`."""
+        params = self.params(name)
+        self.node("DequantizeLinear", self.quantized_operand(name), [result],
+                  axis=params.axis, block_size=params.block)  # fmt: skip
+
+    def real(self, name: str) -> str:
+        """The real value of quantized codes: one DequantizeLinear for each value."""
+        if name not in self._real:
+            self._real[name] = self.fresh(f"{name}.real")
+            self.dequantize(name, self._real[name])
+        return self._real[name]
+
+    def real_bias(self, name: str, accumulator: QuantParams) -> str:
+        """The real value of an int32 bias at the scale of its accumulator."""
+        key = f"{name}.real"
+        if key not in self._real:
+            self._real[key] = self.fresh(key)
+            inputs = [self.operand(name), *self.quantization(accumulator)]
+            axis = None if accumulator.per_tensor else 0
+            self.node("DequantizeLinear", inputs, [self._real[key]], axis=axis)
+        return self._real[key]
+
+    def zero_point_operand(self, name: str, zero: str) -> str:
+        """The zero point of an integer operand: the value `zero` if given, else that of its type."""
+        if zero:
+            return self.operand(zero)
+        params = self.graph.types[name].quant
+        return "" if params is None else self.zero_point(params)
+
+    def unsigned(self, name: str, zero: str) -> tuple[str, str]:
+        """An integer operand and its zero point as u8: s8 codes are moved up by 128.
+
+        The integer operators of onnxruntime take activations of u8 only.
+        """
+        codes, zero_point = self.operand(name), self.zero_point_operand(name, zero)
+        if self.graph.types[name].dtype is not DType.I8:
+            return codes, zero_point
+        return self._moved_up(codes), self._moved_up(
+            zero_point or self.constant(np.zeros((), np.int8), "zero_point")
+        )
+
+    def _moved_up(self, codes: str) -> str:
+        if codes not in self._unsigned:
+            wide = self.value("Cast", [codes], f"{codes}.i32", to=onnx.TensorProto.INT32)
+            offset = self.constant(np.asarray(128, np.int32), "offset")
+            moved = self.value("Add", [wide, offset], f"{codes}.moved")
+            self._unsigned[codes] = self.value(
+                "Cast", [moved], f"{codes}.u8", to=onnx.TensorProto.UINT8
+            )
+        return self._unsigned[codes]
+
+    def between(
+        self,
+        node: Node,
+        op_type: str,
+        others: Sequence[str] = (),
+        *,
+        operands: Sequence[str] | None = None,
+        **attributes: Any,
+    ) -> None:
+        """Write DQ -> op -> Q: the operands dequantized, then `others` as they are.
+
+        `operands` are the IR names of the quantized operands, all of the node's unless given.
+        """
+        names = node.operands if operands is None else operands
+        reals = [self.real(name) for name in names]
+        result = node.results[0]
+        real = self.value(op_type, [*reals, *others], f"{result}.unquantized", **attributes)
+        self.quantize(real, self.params(result), result)
+
+
+def tensor_proto(array: Array, name: str, dtype: DType | None = None) -> onnx.TensorProto:
+    """The tensor of an array; types under 8 bits are packed as ONNX packs them."""
+    if dtype is not None and dtype in (DType.U2, DType.I2, DType.U4, DType.I4):
+        return helper.make_tensor(
+            name, element_of_dtype(dtype), array.shape, array.reshape(-1).tolist()
+        )
+    if array.dtype == object:
+        return helper.make_tensor(
+            name, onnx.TensorProto.STRING, array.shape, [str(x).encode() for x in array.flat]
+        )
+    return numpy_helper.from_array(np.ascontiguousarray(array).reshape(array.shape), name)

@@ -1,0 +1,120 @@
+"""The one home of multiplier arithmetic: from accumulators and codes to codes.
+
+Sources: ONNX QuantizeLinear-21 and QLinearConv-10; measured on onnxruntime's CPU kernels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from intonnx.ir.quantization import dequantize_array, quantize_array
+from intonnx.ir.types import Array, QuantParams
+
+from .numerics import Numerics
+
+
+def limits(params: QuantParams, rank: int) -> tuple[Array, Array, Array]:
+    """Smallest and largest value before the zero point is added (float32), and the zero point.
+
+    Each broadcasts over a tensor of this rank.
+    """
+    _, zero = params.along(rank)
+    low = (params.qmin - zero).astype(np.float32)
+    high = (params.qmax - zero).astype(np.float32)
+    return low, high, zero
+
+
+def round_to_codes(v: Array, params: QuantParams) -> Array:
+    """Codes of scaled values: clamp in float32, round half to even, add the zero point.
+
+    `v` is a float32 array of any shape that the caller gives up: it is overwritten.
+    NaN gives the smallest code.
+    """
+    low, high, zero = limits(params, v.ndim)
+    # fmax and fmin prefer the number over NaN, so NaN takes the lower limit.
+    np.fmax(v, low, out=v)
+    np.fmin(v, high, out=v)
+    np.rint(v, out=v)
+    if params.storage.bits <= 16:
+        # Sums stay below 2^24, so float32 adds the zero point exactly.
+        v += zero.astype(np.float32)
+        codes: Array = v.astype(params.storage.numpy)
+        return codes
+    wide: Array = v.astype(np.int64) + zero
+    return wide.astype(params.storage.numpy)
+
+
+def multiplier(scale: Array, out: QuantParams) -> Array:
+    """The float32 multiplier of an accumulator: its scale over that of the result."""
+    with np.errstate(over="ignore", under="ignore"):
+        return np.asarray(scale / out.scale, np.float32)
+
+
+def requantize_accumulator(
+    x: QuantParams, out: QuantParams, rank: int, numerics: Numerics
+) -> Callable[[Array], Array]:
+    """A function from an accumulator (whole numbers of any numpy type) to codes.
+
+    `qlinear`: f32(acc) * (x.scale / out.scale). `qdq`: (f32(acc) * x.scale) / out.scale.
+    """
+    scale, zero = x.along(rank)
+    out_scale, _ = out.along(rank)
+    with np.errstate(over="ignore", under="ignore"):
+        k = np.asarray(scale / out_scale, np.float32)
+
+    def run(acc: Array) -> Array:
+        v = _real(acc, zero)
+        with np.errstate(over="ignore", under="ignore"):
+            if numerics == "qlinear":
+                v *= k
+            else:
+                v *= scale
+                v /= out_scale
+        return round_to_codes(v, out)
+
+    return run
+
+
+def dequantize_accumulator(x: QuantParams, rank: int) -> Callable[[Array], Array]:
+    """A function from an accumulator to real values: f32(acc) * scale."""
+    scale, zero = x.along(rank)
+
+    def run(acc: Array) -> Array:
+        v = _real(acc, zero)
+        with np.errstate(over="ignore", under="ignore"):
+            v *= scale
+        return v.astype(x.expressed.numpy, copy=False)
+
+    return run
+
+
+def _real(acc: Array, zero: Array) -> Array:
+    if np.any(zero):
+        acc = acc.astype(np.int64) - zero
+    real: Array = acc.astype(np.float32)
+    return real
+
+
+def all_codes(params: QuantParams) -> Array:
+    """Every code of an 8-bit or 16-bit storage type, in the order of its unsigned bit pattern."""
+    bits = 8 if params.storage.bits <= 8 else 16
+    unsigned = np.arange(1 << bits).astype(f"u{bits // 8}")
+    codes: Array = unsigned.view(params.storage.numpy)
+    return codes
+
+
+def requantize_table(x: QuantParams, out: QuantParams) -> Array:
+    """quantize(dequantize(code)) for every code of `x`, which is 8 or 16 bits wide and per tensor.
+
+    The entry of a code is at its unsigned bit pattern.
+    """
+    return quantize_array(dequantize_array(all_codes(x), x), out)
+
+
+def look_up(table: Array, codes: Array) -> Array:
+    """The table's entries for codes, by their unsigned bit patterns; keeps the memory layout."""
+    unsigned = codes.view(f"u{codes.dtype.itemsize}")
+    # `take` flattens to C order: index in the order of the memory to keep channels-last data so.
+    return table[unsigned]
