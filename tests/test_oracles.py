@@ -302,6 +302,25 @@ def test_float_softmax(length: int) -> None:
         np.testing.assert_array_equal(y, mlas.softmax(x, axis))
 
 
+@given(strategies.mover_cases(dtype=np.uint8), st.booleans())
+def test_movers_between_equal_parameters_move_codes(
+    case: strategies.MoverCase, quantized: bool
+) -> None:
+    params = u8(0.5, 100)
+    held = [Held(value) for value in case.constants]
+    x = Fed("x", case.x.shape, params, quantized=quantized)
+    model = qdq_model(
+        case.op_type, [x, *held], out=params, attrs=case.attrs, results=case.results, opset=21
+    )
+    onnx.checker.check_model(model, full_check=True)
+    fed = case.x if quantized else bigint.dequantize(case.x, *pair(params))
+    moved = run_onnxruntime(model, {"x": fed}, optimized=False)["y"]
+    if case.results == 1:
+        direct = execute(case.op_type, [case.x, *case.constants], np.uint8, **case.attrs)
+        np.testing.assert_array_equal(moved, direct)
+    assert np.isin(moved, case.x).all()
+
+
 @pytest.mark.parametrize("params", [s8(0.01, 0), s8(0.01, None), s8([0.01, 0.02], [0, 0], axis=0)])
 def test_the_int16_hazard_is_gone_from_optimized_qdq_models(params: Params) -> None:
     w = np.full((2, 8, 3, 3), 127, np.int8)
