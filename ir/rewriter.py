@@ -29,7 +29,6 @@ class Rewriter:
         self._users: dict[str, dict[NodeId, None]] = {}
         self._order: dict[NodeId, float] = {}
         self._next = 0
-        self._output_names = set(graph.outputs)
         self._fresh: dict[str, int] = {}
         for node in graph.nodes:
             self._insert(node, float(self._next))
@@ -65,7 +64,7 @@ class Rewriter:
 
     def is_output(self, name: str) -> bool:
         """Whether a caller gets this value."""
-        return name in self._output_names
+        return name in self.outputs
 
     def fresh(self, base: str) -> str:
         """A name that no value has yet: `base`, or `base` with a number."""
@@ -103,8 +102,10 @@ class Rewriter:
             kinds = op.infer([self.types[name] if name else None for name in operands])
         except IntonnxError as error:
             raise error.located(node=node.label) from None
-        for name, kind in zip(results, kinds, strict=True):
-            self.types[name] = kind
+        if len(results) > len(kinds):
+            cause = f"{len(results)} results, but the operator has {len(kinds)}"
+            raise ModelFailure(cause, node=node.label)
+        self.types.update({name: kind for name, kind in zip(results, kinds, strict=False) if name})
         position = float(self._next) if before is None else self._order[before] - 0.5
         self._insert(node, position)
         return tuple(results)
@@ -125,13 +126,11 @@ class Rewriter:
         self._register(node_id, node)
 
     def replace_uses(self, old: str, new: str) -> None:
-        """Let every reader of `old` read `new`. Graph outputs keep their names: see `rename`."""
+        """Let every node that reads `old` read `new`; a graph output stays the value it was."""
         for node_id in self.user_ids(old):
             node = self._nodes[node_id]
-            self.update(
-                node_id,
-                replace(node, operands=tuple(new if name == old else name for name in node.operands)),
-            )
+            operands = tuple(new if name == old else name for name in node.operands)
+            self.update(node_id, replace(node, operands=operands))
 
     def finish(self) -> Graph:
         """The changed graph: dead nodes and constants dropped, in topological order.
@@ -145,13 +144,14 @@ class Rewriter:
             node = self._nodes[node_id]
             if any(result in live_names for result in node.results):
                 live.append(node)
-                live_names.update(node.operands)
+                live_names.update(name for name in node.operands if name)
         live.reverse()
-        done = {source for node in live for source in node.sources}
+        done = dict.fromkeys(source for node in live for source in node.sources)
         kept = [*self._graph.inputs, *(name for name in self.constants if name in live_names)]
         kept += [result for node in live for result in node.results if result]
         return replace(
             self._graph,
+            outputs=self.outputs,
             nodes=tuple(live),
             types={name: self.types[name] for name in kept},
             constants={name: a for name, a in self.constants.items() if name in live_names},

@@ -177,25 +177,10 @@ class QuantParams(Record):
     def _check(self) -> QuantParams:
         if not self.storage.is_integer:
             raise ValueError(f"the storage type {self.storage} is not an integer type")
-        if not bool(np.all(np.isfinite(self.scale)) and np.all(self.scale > 0)):
-            bad = self.scale[~(np.isfinite(self.scale) & (self.scale > 0))].flat[0]
-            raise ValueError(f"the scale {bad} is not a finite number above zero")
-        if self.scale.shape != self.zero_point.shape:
-            raise ValueError(
-                f"the scale has shape {self.scale.shape}, the zero point {self.zero_point.shape}"
-            )
-        if (self.axis is None) != (self.scale.ndim == 0):
-            raise ValueError("an axis is given exactly when there is more than one scale")
-        if self.axis is not None and self.axis < 0:
-            raise ValueError(f"the axis {self.axis} is negative")
-        if self.block is None and self.scale.ndim > 1:
-            raise ValueError("scales of rank 2 or more need a block size")
-        if self.block is not None and (self.block < 1 or self.axis is None):
-            raise ValueError(f"a block size {self.block} that is not positive or has no axis")
-        if not self.expressed.is_float:
-            raise ValueError(f"the expressed type {self.expressed} is not a float type")
-        if not self.storage.low <= self.qmin <= self.qmax <= self.storage.high:
-            raise ValueError(f"codes {self.qmin} to {self.qmax} leave the range of {self.storage}")
+        bad = self.scale[~(np.isfinite(self.scale) & (self.scale > 0))]
+        if bad.size:
+            raise ValueError(f"the scale {bad.flat[0]} is not a finite number above zero")
+        self._check_shapes()
         outside = (self.zero_point < self.storage.low) | (self.zero_point > self.storage.high)
         if bool(np.any(outside)):
             raise ValueError(
@@ -203,6 +188,16 @@ class QuantParams(Record):
                 f"{self.storage}, {self.storage.low} to {self.storage.high}"
             )
         return self
+
+    def _check_shapes(self) -> None:
+        if self.scale.shape != self.zero_point.shape:
+            raise ValueError(
+                f"the scale has shape {self.scale.shape}, the zero point {self.zero_point.shape}"
+            )
+        if (self.axis is None) != (self.scale.ndim == 0):
+            raise ValueError("an axis is given exactly when there is more than one scale")
+        if self.block is None and self.scale.ndim > 1:
+            raise ValueError("scales of rank 2 or more need a block size")
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, QuantParams) and self._key() == other._key()
@@ -278,7 +273,9 @@ def _check_blocks(params: QuantParams, shape: tuple[Dim, ...], block: int) -> No
     if len(shape) != params.scale.ndim:
         raise ValueError(f"blocked scales of rank {params.scale.ndim} for rank {len(shape)}")
     for axis, (size, count) in enumerate(zip(shape, params.scale.shape, strict=True)):
-        blocks = -(-size // (block if axis == params.axis else 1)) if isinstance(size, int) else count
+        blocks = count if isinstance(size, str) else size
+        if axis == params.axis and isinstance(size, int):
+            blocks = -(-size // block)
         if blocks != count:
             raise ValueError(f"{count} scales along axis {axis}, which has {blocks} blocks")
 
@@ -300,23 +297,11 @@ class TensorType(Record):
 
     @model_validator(mode="after")
     def _check(self) -> TensorType:
-        if self.quant is None:
-            return self
-        if self.quant.storage != self.dtype:
-            raise ValueError(f"{self.dtype} codes with parameters for {self.quant.storage}")
-        if self.shape is None or self.quant.axis is None:
-            return self
-        if not 0 <= self.quant.axis < len(self.shape):
-            raise ValueError(f"axis {self.quant.axis} is out of range for rank {len(self.shape)}")
-        if self.quant.block is not None:
-            _check_blocks(self.quant, self.shape, self.quant.block)
-            return self
-        size = self.shape[self.quant.axis]
-        if isinstance(size, int) and size != self.quant.scale.size:
-            raise ValueError(
-                f"{self.quant.scale.size} scales along axis {self.quant.axis}, which has {size} "
-                "elements"
-            )
+        if self.quant is not None:
+            if self.quant.storage != self.dtype:
+                raise ValueError(f"{self.dtype} codes with parameters for {self.quant.storage}")
+            if self.shape is not None and self.quant.axis is not None:
+                _check_axis(self.shape, self.quant, self.quant.axis)
         return self
 
     @property
@@ -344,6 +329,17 @@ class TensorType(Record):
             quant=self.quant,
             container=self.container,
         )
+
+
+def _check_axis(shape: tuple[Dim, ...], params: QuantParams, axis: int) -> None:
+    if not 0 <= axis < len(shape):
+        raise ValueError(f"axis {axis} is out of range for rank {len(shape)}")
+    if params.block is not None:
+        _check_blocks(params, shape, params.block)
+        return
+    size = shape[axis]
+    if isinstance(size, int) and size != params.scale.size:
+        raise ValueError(f"{params.scale.size} scales along axis {axis}, which has {size} elements")
 
 
 def quantized(params: QuantParams, shape: Sequence[Dim] | None) -> TensorType:

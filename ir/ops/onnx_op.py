@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Annotated, Any, ClassVar, cast
 
 import numpy as np
-from pydantic import BeforeValidator
+from pydantic import BeforeValidator, Field
 
 from intonnx.ir.op import Op, OperandTypes, ResultTypes, register_op
 from intonnx.ir.types import Record, TensorType
@@ -50,6 +50,9 @@ class OnnxOp(Op):
         attributes: name to value.
         types: the types of the results.
         captures: how many trailing operands are values captured by subgraphs.
+
+    Constraints:
+        C1: there are as many operands as captures, or more.
     """
 
     name: ClassVar[str] = "onnx"
@@ -57,11 +60,13 @@ class OnnxOp(Op):
     op_type: str
     domain: str = ""
     version: int
-    attributes: dict[str, Attribute] = {}
+    attributes: dict[str, Attribute] = Field(default_factory=dict)
     types: tuple[TensorType, ...]
     captures: int = 0
 
     def infer(self, operands: OperandTypes) -> ResultTypes:
+        fits = 0 <= self.captures <= len(operands)
+        self.require(fits, "C1", f"{self.captures} captures of {len(operands)} operands")
         return self.types
 
     @property
