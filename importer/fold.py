@@ -61,7 +61,9 @@ def evaluate(
     except Exception:  # an operator without a reference implementation stays in the graph
         return None
     arrays = [np.asarray(result) for result in results]
-    return arrays if all(isinstance(result, np.ndarray | np.generic) for result in results) else None
+    return (
+        arrays if all(isinstance(result, np.ndarray | np.generic) for result in results) else None
+    )
 
 
 def _constant(node: onnx.NodeProto) -> list[Array] | None:
@@ -90,6 +92,4 @@ def _too_large(view: NodeView, constants: Mapping[str, Array]) -> bool:
         if view.proto.op_type == "Tile":
             elements *= constants[view.input(0)].size
         return elements > MAX_FOLDED_ELEMENTS
-    if view.proto.op_type in ("Range", "Pad", "Resize", "OneHot"):
-        return True
-    return False
+    return view.proto.op_type in ("Range", "Pad", "Resize", "OneHot")

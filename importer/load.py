@@ -9,6 +9,7 @@ from pathlib import Path
 
 import networkx as nx
 import onnx
+import onnx.inliner
 from google.protobuf.message import DecodeError, Message
 
 from intonnx.ir.errors import FileFailure, ImportFailure, LimitFailure, ModelFailure
@@ -197,6 +198,7 @@ def _inlined(proto: onnx.ModelProto) -> onnx.ModelProto:
     if not proto.functions:
         return proto
     try:
-        return onnx.inliner.inline_local_functions(proto)
+        inlined: onnx.ModelProto = onnx.inliner.inline_local_functions(proto)
     except Exception as error:  # the inliner raises what C++ threw
         raise ModelFailure(f"the local functions cannot be inlined: {error}") from None
+    return inlined

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 ImportRule = Callable[["NodeView"], None]
 QuantizeRule = Callable[["Boundary"], "Refusal | None"]
 CodesRule = Callable[["Boundary", "QuantParams | None", bool], "OnCodes | Refusal"]
-Rule = TypeVar("Rule", bound=Callable[..., object])
+Rule = TypeVar("Rule")
 Key = tuple[str, str]
 
 _IMPORTS: dict[Key, dict[int, ImportRule]] = {}
@@ -24,29 +24,29 @@ _QUANTIZES: dict[str, QuantizeRule] = {}
 _COMMUTES: dict[str, CodesRule] = {}
 
 
-def imports(op_type: str, *, since: int, domain: str = "") -> Callable[[Rule], Rule]:
+def imports(op_type: str, *, since: int, domain: str = "") -> Callable[[ImportRule], ImportRule]:
     """Register how a node of this operator is translated, from opset `since` of its domain on.
 
     The rule with the largest `since` not above the model's opset is used; when there is none the
     operator stays as `onnx.<op_type>`. A second rule for the same opset raises ValueError.
     """
 
-    def register(rule: Rule) -> Rule:
+    def register(rule: ImportRule) -> ImportRule:
         versions = _IMPORTS.setdefault((domain, op_type), {})
         if since in versions:
             raise ValueError(f"{op_type} since {since} is registered twice")
-        versions[since] = rule  # type: ignore[assignment]
+        versions[since] = rule
         return rule
 
     return register
 
 
-def quantizes(*op_types: str) -> Callable[[Rule], Rule]:
+def quantizes(*op_types: str) -> Callable[[QuantizeRule], QuantizeRule]:
     """Register how a float operator of ai.onnx becomes integer between its quantizers."""
     return _once(_QUANTIZES, op_types)
 
 
-def commutes(*op_types: str) -> Callable[[Rule], Rule]:
+def commutes(*op_types: str) -> Callable[[CodesRule], CodesRule]:
     """Register the operator on codes of a float operator that commutes with quantization.
 
     Input 0 of the operator is the data. `rule(boundary, params, exact)` answers with the operator

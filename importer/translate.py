@@ -26,8 +26,10 @@ from .shapes import declared_types, infer_result_types
 
 
 def translate(model: LoadedModel) -> Graph:
-    """The literal graph: quantizers as qnn operators, QLinear and integer operators as qnn
-    operators, everything else as `onnx.<Op>`; nodes whose inputs are all constant are computed.
+    """The literal graph, one node after the other.
+
+    Quantizers, QLinear and integer operators become qnn operators, everything else `onnx.<Op>`;
+    nodes whose inputs are all constant are computed.
 
     Raises ModelFailure or QuantizationFailure, naming the node.
     """
@@ -144,9 +146,7 @@ class Translation:
         names = [str(name) for name in view.proto.output]
         if any(_vague(self._declared.get(name)) for name in names if name):
             inferred = infer_result_types(view.proto, self.types, self.constants, self._model)
-        return tuple(
-            _better(self._declared.get(name), inferred.get(name)) for name in names
-        )
+        return tuple(_better(self._declared.get(name), inferred.get(name)) for name in names)
 
     def type_of(self, name: str) -> TensorType:
         """The type of a value that is known by now. Raises ModelFailure for a dangling name."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -107,10 +108,9 @@ def _steps(graph: Graph, numerics: Numerics) -> tuple[_Step, ...]:
     for index, node in enumerate(graph.nodes):
         last.update(dict.fromkeys([*node.operands, *node.results], index))
     kept = {*graph.outputs, *graph.constants, ""}
-    ends: dict[int, list[str]] = {}
-    for name, index in last.items():
-        if name not in kept:
-            ends.setdefault(index, []).append(name)
+    ends: defaultdict[int, list[str]] = defaultdict(list)
+    for name in (name for name in last if name not in kept):
+        ends[last[name]].append(name)
     return tuple(
         _Step(node, _kernel(graph, node, numerics), tuple(ends.get(index, ())))
         for index, node in enumerate(graph.nodes)

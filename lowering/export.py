@@ -77,7 +77,9 @@ def _model(graph: Graph, out: Emitter) -> onnx.ModelProto:
     metadata: Mapping[str, object] = graph.metadata
     docs = metadata.get("value_docs", {})
     initializers = list(out.initializers.values())
-    initializers += [tensor_proto(a, name, graph.types[name].dtype) for name, a in graph.defaults.items()]
+    initializers += [
+        tensor_proto(a, name, graph.types[name].dtype) for name, a in graph.defaults.items()
+    ]
     proto = helper.make_graph(
         out.nodes,
         graph.name,
@@ -86,7 +88,9 @@ def _model(graph: Graph, out: Emitter) -> onnx.ModelProto:
         initializers,
         doc_string=str(metadata.get("graph_doc", "")),
     )
-    opsets = {domain: version for domain, version in _opsets(metadata).items() if domain in out.domains}
+    opsets = {
+        domain: version for domain, version in _opsets(metadata).items() if domain in out.domains
+    }
     opsets[""] = out.opset
     for domain in out.domains - set(opsets):
         opsets[domain] = _CONTRIB_VERSION

@@ -45,7 +45,7 @@ def reference_kernel(graph: Graph, node: Node) -> Kernel:
             raise RunFailure(
                 f"the onnx package cannot run {op.title}: {_first_line(error)}", node=node.label
             ) from None
-        return tuple(results)
+        return tuple(np.asarray(result) for result in results)
 
     return run
 

@@ -85,7 +85,7 @@ def dequantize_accumulator(x: QuantParams, rank: int) -> Callable[[Array], Array
         v = _real(acc, zero)
         with np.errstate(over="ignore", under="ignore"):
             v *= scale
-        return v.astype(x.expressed.numpy, copy=False)
+        return np.asarray(v, x.expressed.numpy)
 
     return run
 
@@ -116,5 +116,14 @@ def requantize_table(x: QuantParams, out: QuantParams) -> Array:
 def look_up(table: Array, codes: Array) -> Array:
     """The table's entries for codes, by their unsigned bit patterns; keeps the memory layout."""
     unsigned = codes.view(f"u{codes.dtype.itemsize}")
-    # `take` flattens to C order: index in the order of the memory to keep channels-last data so.
-    return table[unsigned]
+    # Indexing with an array is several times slower than `take` and `translate`, but these read
+    # and write in C order: give them the axes in the order of the memory, so that channels-last
+    # data stays so.
+    order = sorted(range(unsigned.ndim), key=lambda axis: -unsigned.strides[axis])
+    ordered = unsigned.transpose(order)
+    if table.dtype.itemsize == unsigned.dtype.itemsize == 1:
+        translated = bytearray(np.ascontiguousarray(ordered).data).translate(table.tobytes())
+        found = np.frombuffer(translated, table.dtype).reshape(ordered.shape)
+    else:
+        found = np.asarray(table.take(ordered))
+    return found.transpose(np.argsort(order))

@@ -1,0 +1,1 @@
+"""From float operators between quantizers to operators on codes."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from intonnx.importer.node_view import NodeView
 from intonnx.importer.qdq.bias import bias_operand
 from intonnx.importer.qdq.boundary import Boundary
@@ -16,18 +18,18 @@ from intonnx.ir.types import TensorType
 _BY_RANK: dict[int, type[Conv]] = {3: Conv1d, 4: Conv2d, 5: Conv3d}
 
 
-def conv_op(attribute: dict[str, object], w: TensorType) -> Conv | None:
+def conv_op(attribute: dict[str, Any], w: TensorType) -> Conv | None:
     """The convolution for weights of this type; None when the kernel's size is not known."""
     if w.rank not in _BY_RANK or w.shape is None:
         return None
     n = len(w.shape) - 2
     auto_pad = attribute.get("auto_pad", "NOTSET")
     return _BY_RANK[n + 2](
-        strides=attribute.get("strides", (1,) * n),  # type: ignore[arg-type]
-        pads=attribute.get("pads", (0,) * (2 * n)) if auto_pad == "NOTSET" else (0,) * (2 * n),  # type: ignore[arg-type]
-        dilations=attribute.get("dilations", (1,) * n),  # type: ignore[arg-type]
-        groups=attribute.get("group", 1),  # type: ignore[arg-type]
-        auto_pad=auto_pad,  # type: ignore[arg-type]
+        strides=attribute.get("strides", (1,) * n),
+        pads=attribute.get("pads", (0,) * (2 * n)) if auto_pad == "NOTSET" else (0,) * (2 * n),
+        dilations=attribute.get("dilations", (1,) * n),
+        groups=attribute.get("group", 1),
+        auto_pad=auto_pad,
     )
 
 
@@ -100,7 +102,7 @@ def conv_integer(node: NodeView) -> None:
     node.emit(op, operands)
 
 
-def _attributes(node: NodeView) -> dict[str, object]:
+def _attributes(node: NodeView) -> dict[str, Any]:
     names = ("auto_pad", "strides", "pads", "dilations", "group")
     found = {name: node.attribute(name) for name in names}
     return {name: value for name, value in found.items() if value is not None}

@@ -81,7 +81,8 @@ class Conv(Op):
             self.require(x.is_integer and w.is_integer, "C3", f"operands are {x.dtype}, {w.dtype}")
             return (plain(DType.I32, shape),)
         self.require(x.quant.per_tensor, "C3", "x is quantized per axis")
-        self.require(all(kind is None for kind in operands[3:]), "C6", "zero points are given twice")
+        absent = all(kind is None for kind in operands[3:])
+        self.require(absent, "C6", "zero points are given twice")
         scale = product_scale(self, x, w, 0)
         return (quantized(accumulator(scale, 1 if scale.ndim else None), shape),)
 
@@ -115,28 +116,30 @@ class Conv(Op):
                          (self.pads[i], self.pads[n + i]), self.auto_pad)
             for i in range(n)
         ]  # fmt: skip
-        self.require(
-            all(isinstance(size, str) or size >= 0 for size in sizes), "C1", "the kernel is too large"
-        )
+        fits = all(isinstance(size, str) or size >= 0 for size in sizes)
+        self.require(fits, "C1", "the kernel is too large")
         return (x[0], w[0], *sizes)
 
 
 @register_op
 class Conv1d(Conv):
-    __doc__ = Conv.__doc__
+    """See `Conv`, over one spatial axis."""
+
     name: ClassVar[str] = "qnn.conv1d"
     spatial: ClassVar[int] = 1
 
 
 @register_op
 class Conv2d(Conv):
-    __doc__ = Conv.__doc__
+    """See `Conv`, over two spatial axes."""
+
     name: ClassVar[str] = "qnn.conv2d"
     spatial: ClassVar[int] = 2
 
 
 @register_op
 class Conv3d(Conv):
-    __doc__ = Conv.__doc__
+    """See `Conv`, over three spatial axes."""
+
     name: ClassVar[str] = "qnn.conv3d"
     spatial: ClassVar[int] = 3

@@ -53,6 +53,7 @@ class Pad(Op):
         if isinstance(size, str):
             return size if before == after == 0 else "?"
         if self.mode == "reflect":
-            self.require(max(before, after) < max(size, 1), "C4", f"axis {axis} has {size} elements")
+            fits = max(before, after) < max(size, 1)
+            self.require(fits, "C4", f"axis {axis} has {size} elements")
         self.require(size + before + after >= 0, "C4", f"axis {axis} has {size} elements")
         return size + before + after

@@ -13,10 +13,9 @@ from intonnx.ir.spatial import resolve_pads
 from intonnx.ir.types import Array, TensorType
 
 from .exact import (
-    FLOAT32_EXACT,
-    FLOAT64_EXACT,
     Product,
     accumulator_dtype,
+    exact_dtype,
     exact_product,
     largest_magnitude,
 )
@@ -71,7 +70,7 @@ class _Packed:
         self._kernel = w.shape[2:]
         self._outputs = w.shape[0]
         self._bias = None if bias is None else bias.astype(np.int64)
-        extra = 0 if bias is None or bias.size == 0 else int(np.abs(self._bias).max())  # type: ignore[arg-type]
+        extra = 0 if self._bias is None else int(np.abs(self._bias).max(initial=0))
         groups, self._channels = op.groups, w.shape[1] * op.groups
         self._depthwise = groups > 1 and w.shape[1] == 1
         # [O, C/g, *k] -> [g, *k * C/g, O/g]: the reduction runs over the window, channels fastest.
@@ -81,8 +80,7 @@ class _Packed:
         self._dtype = accumulator_dtype(bound + extra)
         self._product: Product | None = None
         if self._depthwise:
-            exact = bound < FLOAT32_EXACT
-            self._float = np.dtype(np.float32 if exact else np.float64 if bound < FLOAT64_EXACT else np.int64)  # fmt: skip
+            self._float = exact_dtype(bound)
             self._taps = matrix.transpose(1, 0, 2).astype(self._float)
         else:
             self._product, self._float = exact_product(matrix, x_max, extra)

@@ -36,6 +36,13 @@ def accumulator_dtype(bound: int) -> np.dtype[Any]:
     return np.dtype(np.int32 if bound < INT32_LIMIT else np.int64)
 
 
+def exact_dtype(bound: int) -> np.dtype[Any]:
+    """The narrowest type that adds and multiplies exactly where no sum exceeds the bound."""
+    if bound < FLOAT32_EXACT:
+        return np.dtype(np.float32)
+    return np.dtype(np.float64 if bound < FLOAT64_EXACT else np.int64)
+
+
 def exact_product(w: Array, x_max: int, extra: int = 0) -> tuple[Product, np.dtype[Any]]:
     """A function x [..., M, K] -> x @ w, and the float type in which it wants `x`.
 
@@ -54,17 +61,18 @@ def exact_product(w: Array, x_max: int, extra: int = 0) -> tuple[Product, np.dty
         return _split_product(packed, parts, dtype), np.dtype(np.float32)
     if bound < FLOAT64_EXACT:
         whole = np.ascontiguousarray(w, np.float64)
-        return lambda x: np.matmul(x, whole).astype(dtype), np.dtype(np.float64)
+        return lambda x: np.asarray(np.matmul(x, whole), dtype), np.dtype(np.float64)
     integers = np.ascontiguousarray(w, np.int64)
-    return lambda x: np.matmul(x, integers), np.dtype(np.int64)
+    return lambda x: np.asarray(np.matmul(x, integers)), np.dtype(np.int64)
 
 
 def _split_product(packed: list[Array], parts: list[slice], dtype: np.dtype[Any]) -> Product:
     if len(packed) == 1:
-        return lambda x: np.matmul(x, packed[0]).astype(dtype)
+        only = packed[0]
+        return lambda x: np.asarray(np.matmul(x, only), dtype)
 
     def run(x: Array) -> Array:
-        total = np.matmul(x[..., parts[0]], packed[0]).astype(dtype)
+        total: Array = np.matmul(x[..., parts[0]], packed[0]).astype(dtype)
         for part, w in zip(parts[1:], packed[1:], strict=True):
             total += np.matmul(x[..., part], w).astype(dtype)
         return total
@@ -75,9 +83,10 @@ def _split_product(packed: list[Array], parts: list[slice], dtype: np.dtype[Any]
 def _parts(w: Array, x_max: int) -> list[slice] | None:
     """Ranges of the reduction whose sums stay exact in float32; None when there are too many."""
     k = w.shape[-2]
-    if x_max >= FLOAT32_EXACT or (w.size and int(np.abs(w.astype(np.int64)).max()) >= FLOAT32_EXACT):
+    magnitudes = np.abs(w.astype(np.int64))
+    if max(x_max, int(magnitudes.max(initial=0))) >= FLOAT32_EXACT:
         return None
-    sums = np.abs(w.astype(np.int64)).cumsum(axis=-2)
+    sums = magnitudes.cumsum(axis=-2)
     parts: list[slice] = []
     start = 0
     while start < k or not parts:

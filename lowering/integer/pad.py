@@ -27,7 +27,7 @@ def pad(op: Pad, context: Context) -> Kernel:
     def run(operands: Sequence[Any]) -> tuple[Array, ...]:
         x: Array = operands[0][crop]
         if op.mode == "constant":
-            return (np.pad(x, widths, constant_values=op.fill),)
+            return (np.pad(x, widths, constant_values=op.fill or 0),)
         return (np.pad(x, widths, mode=op.mode),)
 
     return run

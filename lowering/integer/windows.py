@@ -20,10 +20,12 @@ def windows_of(
     n = len(kernel)
     spans = tuple((k - 1) * d + 1 for k, d in zip(kernel, dilations, strict=True))
     if any(size < span for size, span in zip(x.shape[1:-1], spans, strict=True)):
-        sizes = [max(0, (size - span) // stride + 1)
-                 for size, span, stride in zip(x.shape[1:-1], spans, strides, strict=True)]  # fmt: skip
+        sizes = [
+            max(0, (size - span) // stride + 1)
+            for size, span, stride in zip(x.shape[1:-1], spans, strides, strict=True)
+        ]
         return np.zeros((x.shape[0], *sizes, x.shape[-1], *kernel), x.dtype)
-    view = sliding_window_view(x, spans, axis=tuple(range(1, n + 1)))  # type: ignore[call-overload]
+    view = sliding_window_view(x, spans, axis=tuple(range(1, n + 1)))
     steps = tuple(slice(None, None, stride) for stride in strides)
     holes = tuple(slice(None, None, dilation) for dilation in dilations)
     windows: Array = view[(slice(None), *steps, slice(None), *holes)]

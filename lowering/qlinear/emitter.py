@@ -171,7 +171,7 @@ class Emitter:
         return self._real[key]
 
     def zero_point_operand(self, name: str, zero: str) -> str:
-        """The zero point of an integer operand: the value `zero` if given, else that of its type."""
+        """The zero point of an integer operand: the value `zero`, else that of its type."""
         if zero:
             return self.operand(zero)
         params = self.graph.types[name].quant
@@ -227,6 +227,6 @@ def tensor_proto(array: Array, name: str, dtype: DType | None = None) -> onnx.Te
         )
     if array.dtype == object:
         return helper.make_tensor(
-            name, onnx.TensorProto.STRING, array.shape, [str(x).encode() for x in array.flat]
+            name, onnx.TensorProto.STRING, array.shape, array.astype(str).reshape(-1).tolist()
         )
     return numpy_helper.from_array(np.ascontiguousarray(array).reshape(array.shape), name)

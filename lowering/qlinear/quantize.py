@@ -6,7 +6,7 @@ import numpy as np
 
 from intonnx.ir.graph import Node
 from intonnx.ir.ops.quantize import Dequantize, DynamicQuantize, Quantize, Requantize
-from intonnx.ir.types import DType, QuantParams
+from intonnx.ir.types import DType
 
 from .emitter import Emitter
 from .registry import emitters
@@ -35,11 +35,10 @@ def requantize(op: Requantize, node: Node, out: Emitter) -> None:
     rank = len(out.type(codes).shape or ())
     zero_based = out.value("Cast", [out.operand(codes)], f"{result}.sum", to=1)
     k = params.along(rank)[0] / op.out.along(rank)[0]
-    scaled = out.value(
-        "Mul", [zero_based, out.constant(np.asarray(k, np.float32), "multiplier")], f"{result}.scaled"
-    )
-    one = QuantParams(**{**op.out.model_dump(), "scale": np.ones_like(op.out.scale)})
-    out.quantize(scaled, one, result)
+    multiplier = out.constant(np.asarray(k, np.float32), "multiplier")
+    scaled = out.value("Mul", [zero_based, multiplier], f"{result}.scaled")
+    ones = op.out.model_copy(update={"scale": np.ones_like(op.out.scale)})
+    out.quantize(scaled, ones, result)
 
 
 @emitters.register(DynamicQuantize)

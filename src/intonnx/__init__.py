@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from .ir.graph import Graph as Graph
     from .ir.text import parse as parse
     from .lowering.executable import Executable as Executable
-    from .lowering.executable import compile_graph as compile
+    from .lowering.executable import compile_graph as compile  # noqa: A004
     from .lowering.export import to_onnx as to_onnx
 
 __version__ = "0.1.0"

@@ -77,7 +77,7 @@ def array_of(tensor: TensorProto, base_dir: str = "") -> Array:
 def type_of(proto: TypeProto) -> TensorType:
     """The IR's type for an ONNX type; what is no tensor becomes a container type."""
     if proto.WhichOneof("value") != "tensor_type":
-        spelling = str(onnx.printer.to_text(proto)) if proto.WhichOneof("value") else "unknown"
+        spelling = " ".join(str(proto).split()) if proto.WhichOneof("value") else "unknown"
         return TensorType(dtype=DType.CONTAINER, shape=None, container=spelling)
     tensor = proto.tensor_type
     if tensor.elem_type == 0:
@@ -133,4 +133,6 @@ def attribute_proto(name: str, value: Attribute) -> onnx.AttributeProto:
     """The AttributeProto of an attribute; integers and floats keep their kind."""
     if isinstance(value, Opaque):
         return onnx.AttributeProto.FromString(value.data)
-    return onnx.helper.make_attribute(name, list(value) if isinstance(value, tuple) else value)
+    plain_value = list(value) if isinstance(value, tuple) else value
+    proto: onnx.AttributeProto = onnx.helper.make_attribute(name, plain_value)
+    return proto
