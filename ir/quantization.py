@@ -33,6 +33,14 @@ def dequantize_array(codes: Array, params: QuantParams) -> Array:
     return real.astype(params.expressed.numpy, copy=False)
 
 
+def all_codes(params: QuantParams) -> Array:
+    """Every code of an 8-bit or 16-bit storage type, in the order of its unsigned bit pattern."""
+    bits = 8 if params.storage.bits <= 8 else 16
+    unsigned = np.arange(1 << bits).astype(f"u{bits // 8}")
+    codes: Array = unsigned.view(params.storage.numpy)
+    return codes
+
+
 def expand(params: QuantParams, shape: tuple[int, ...]) -> tuple[Array, Array]:
     """Scale (float32) and zero point (int64) that broadcast over a tensor of this shape."""
     if params.block is None or params.axis is None:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from intonnx.ir.quantization import dequantize_array, quantize_array
+from intonnx.ir.quantization import all_codes, dequantize_array, quantize_array
 from intonnx.ir.types import Array, QuantParams
 
 from .numerics import Numerics
@@ -95,14 +95,6 @@ def _real(acc: Array, zero: Array) -> Array:
         acc = acc.astype(np.int64) - zero
     real: Array = acc.astype(np.float32)
     return real
-
-
-def all_codes(params: QuantParams) -> Array:
-    """Every code of an 8-bit or 16-bit storage type, in the order of its unsigned bit pattern."""
-    bits = 8 if params.storage.bits <= 8 else 16
-    unsigned = np.arange(1 << bits).astype(f"u{bits // 8}")
-    codes: Array = unsigned.view(params.storage.numpy)
-    return codes
 
 
 def requantize_table(x: QuantParams, out: QuantParams) -> Array:

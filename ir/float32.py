@@ -1,0 +1,73 @@
+"""Steps of float32 arithmetic that numpy does not have, alike on every machine.
+
+numpy's own exp, log and tanh depend on the CPU's vector unit; tables and kernels must not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from .types import Array
+
+_MAGIC = np.float32(12582912.0)
+"""1.5 * 2^23: adding it to a small float32 rounds that to a whole number, half to even."""
+_LOG2_E = np.float32(1.44269504088896341)
+_LN2_HIGH, _LN2_LOW = np.float32(-6.93145752e-1), np.float32(-1.42860677e-6)
+
+
+def fused_multiply_add(
+    a: Array | np.float32, b: Array | np.float32, c: Array | np.float32
+) -> Array:
+    """Compute a * b + c rounded to float32 once, as the FMA instructions of a CPU do.
+
+    The operands are float32 arrays that broadcast. The product has 48 bits, so float64 holds it
+    exactly. Their sum is rounded to odd in float64: truncated, with the last bit set when anything
+    was cut off. Because 53 >= 24 + 2 bits are kept, rounding that to float32 gives the exact sum's
+    rounding. Source: IEEE 754-2019, 5.4.1 fusedMultiplyAdd; Boldo and Melquiond, "Emulation of FMA
+    and correctly rounded sums: proved algorithms using rounding to odd" (2008).
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        product = a.astype(np.float64) * b.astype(np.float64)
+        addend = c.astype(np.float64)
+        total = np.asarray(product + addend)
+        # What the rounding of the sum lost, exactly (Knuth's TwoSum).
+        seen = total - product
+        lost = np.asarray((product - (total - seen)) + (addend - seen))
+        bits = total.view(np.int64)
+        inexact = (lost > 0) | (lost < 0)  # not for NaN, which infinities leave
+        # An odd last bit is right already. An even one is where the sum was rounded to: the odd
+        # neighbour on the side of the exact sum has a magnitude one step larger or smaller.
+        step = np.where((lost > 0) == (total > 0), 1, -1)
+        odd = np.where(inexact & (bits & 1 == 0), bits + step, bits).view(np.float64)
+        rounded: Array = odd.astype(np.float32)
+    return rounded
+
+
+def fused_polynomial(x: Array, coefficients: Sequence[float]) -> Array:
+    """Horner's rule with one fused multiply-add a step; the highest power comes first.
+
+    `x` is float32 of any shape, and so is the result.
+    """
+    value = np.full_like(x, coefficients[0])
+    for coefficient in coefficients[1:]:
+        value = fused_multiply_add(value, x, np.asarray(coefficient, np.float32))
+    return value
+
+
+def split_exponent(x: Array) -> tuple[Array, Array]:
+    """The float32 r near 0 and the whole number m (int64) with x = m * ln 2 + r.
+
+    Source: MLAS, MlasComputeExp; ln 2 is taken in two parts.
+    """
+    m = fused_multiply_add(x, _LOG2_E, _MAGIC) - _MAGIC
+    r = fused_multiply_add(m, _LN2_LOW, fused_multiply_add(m, _LN2_HIGH, x))
+    return r, m.astype(np.int64)
+
+
+def power_of_two(exponent: Array) -> Array:
+    """The float32 powers of two of whole numbers from -127 (gives 0) to 128 (gives infinity)."""
+    bits = (exponent + 127) << 23
+    power: Array = bits.astype(np.int32).view(np.float32)
+    return power
