@@ -53,8 +53,8 @@ def load_model(source: ModelSource) -> LoadedModel:
         _check_limits(proto)
         _check_external_data(proto, folder)
         opsets = _opsets(proto)
-        proto = _sorted(proto)
-        _check(proto)
+        proto = _sorted(_without_untyped_values(proto))
+        _check(proto, file if _has_external_data(proto) else None)
         proto = _inlined(proto)
     except ImportFailure as error:
         raise error.located(file=file) from None
@@ -180,17 +180,40 @@ def _sorted(proto: onnx.ModelProto) -> onnx.ModelProto:
     return sorted_proto
 
 
-def _check(proto: onnx.ModelProto) -> None:
+def _without_untyped_values(proto: onnx.ModelProto) -> onnx.ModelProto:
+    """The model without value_info entries that say no type: the checker refuses them."""
+    if all(value.type.WhichOneof("value") for value in proto.graph.value_info):
+        return proto
+    typed = onnx.ModelProto()
+    typed.CopyFrom(proto)
+    del typed.graph.value_info[:]
+    typed.graph.value_info.extend(
+        value for value in proto.graph.value_info if value.type.WhichOneof("value")
+    )
+    return typed
+
+
+def _has_external_data(proto: onnx.ModelProto) -> bool:
+    external = onnx.TensorProto.EXTERNAL
+    return any(tensor.data_location == external for tensor in tensors_of(proto))
+
+
+def _check(proto: onnx.ModelProto, file: str | None) -> None:
+    """Run the onnx checker; on the file when data lies beside it, else on the record."""
     try:
-        onnx.checker.check_model(proto)
+        onnx.checker.check_model(file or proto)
     except onnx.checker.ValidationError as error:
-        raise _explained(str(error)) from None
+        raise _explained(str(error), _opsets(proto).get("")) from None
 
 
-def _explained(message: str) -> ModelFailure:
+def _explained(message: str, opset: int | None) -> ModelFailure:
     """The checker's message as one line, with the node it speaks of."""
     node = re.search(r"Bad node spec for node\. Name: (.*?) OpType: (\S+)", message)
     cause = message.split("==> Context:")[0].strip()
+    if node and opset is not None:
+        cause += f" of opset {opset}"
+    if node and "axis" in cause and node[2] in ("QuantizeLinear", "DequantizeLinear"):
+        cause += ": per-axis parameters came with opset 13"
     return ModelFailure(cause, node=f"'{node[1]}' ({node[2]})" if node else None)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from intonnx.importer.node_view import NodeView
 from intonnx.importer.parameters import make_params
 from intonnx.importer.registry import imports
@@ -69,6 +71,9 @@ def _parameters_refusal(node: NodeView, storage: DType) -> Refusal | None:
                 "that the caller may override: make it a constant initializer",
             )
     scale = node.constant(1)
+    if scale is not None and node.constant(0) is not None and np.any(scale < 0):
+        # Weight-only quantizers write such scales; no integer arithmetic is built on them.
+        return _unsupported(node, f"the scale '{node.input(1)}' of constant codes is negative")
     if scale is not None and str(scale.dtype) not in ("float32", "float16", "bfloat16"):
         return _unsupported(node, f"the scale '{node.input(1)}' is {scale.dtype}")
     return None

@@ -42,7 +42,7 @@ def join_conv(op: Conv, node: Node, consumer: Node, out: Emitter) -> bool:
         return _between(op, node, consumer, out)
     if not requantized or consumer.op.out.storage is not x.storage:  # type: ignore[attr-defined]
         return False
-    bias = node.operands[2] if len(node.operands) > 2 else ""
+    bias = [*node.operands, ""][2]
     out.node(
         "QLinearConv",
         [
@@ -62,7 +62,7 @@ def _has_kernel(x: DType, w: DType) -> bool:
 
 
 def _between(op: Conv, node: Node, consumer: Node, out: Emitter) -> bool:
-    bias = node.operands[2] if len(node.operands) > 2 else ""
+    bias = [*node.operands, ""][2]
     inputs = [out.real(node.operands[0]), out.real(node.operands[1])]
     result = consumer.results[0]
     if bias:

@@ -94,9 +94,8 @@ def unknown_type() -> TensorType:
 
 
 def _dim(dim: Any) -> Dim:
-    if dim.HasField("dim_value"):
-        if dim.dim_value < 0:
-            raise ModelFailure(f"a dimension of {dim.dim_value}")
+    # Some producers write -1 for a size that is not known.
+    if dim.HasField("dim_value") and dim.dim_value >= 0:
         return int(dim.dim_value)
     return str(dim.dim_param) or UNKNOWN_DIM
 
