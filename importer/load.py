@@ -53,7 +53,7 @@ def load_model(source: ModelSource) -> LoadedModel:
         _check_limits(proto)
         _check_external_data(proto, folder)
         opsets = _opsets(proto)
-        proto = _sorted(_without_untyped_values(proto))
+        proto = _sorted(proto)
         _check(proto, file if _has_external_data(proto) else None)
         proto = _inlined(proto)
     except ImportFailure as error:
@@ -180,17 +180,30 @@ def _sorted(proto: onnx.ModelProto) -> onnx.ModelProto:
     return sorted_proto
 
 
-def _without_untyped_values(proto: onnx.ModelProto) -> onnx.ModelProto:
-    """The model without value_info entries that say no type: the checker refuses them."""
-    if all(value.type.WhichOneof("value") for value in proto.graph.value_info):
+def _checkable(proto: onnx.ModelProto) -> onnx.ModelProto:
+    """The model as the checker wants it: it refuses values without type or shape, onnxruntime does not.
+
+    Such value_info is left out; such outputs get any type and shape: the checker asks no more.
+    """
+    graph = proto.graph
+    shaped = all(value.type.tensor_type.HasField("shape") for value in graph.output)
+    if shaped and all(is_typed(value) for value in graph.value_info):
         return proto
     typed = onnx.ModelProto()
     typed.CopyFrom(proto)
     del typed.graph.value_info[:]
-    typed.graph.value_info.extend(
-        value for value in proto.graph.value_info if value.type.WhichOneof("value")
-    )
+    typed.graph.value_info.extend(value for value in graph.value_info if is_typed(value))
+    for value in typed.graph.output:
+        if not is_typed(value):
+            value.type.tensor_type.elem_type = onnx.TensorProto.FLOAT
+        if value.type.WhichOneof("value") == "tensor_type":
+            value.type.tensor_type.shape.SetInParent()
     return typed
+
+
+def is_typed(value: onnx.ValueInfoProto) -> bool:
+    """Whether a value says its type."""
+    return value.HasField("type") and value.type.WhichOneof("value") is not None
 
 
 def _has_external_data(proto: onnx.ModelProto) -> bool:
@@ -201,7 +214,7 @@ def _has_external_data(proto: onnx.ModelProto) -> bool:
 def _check(proto: onnx.ModelProto, file: str | None) -> None:
     """Run the onnx checker; on the file when data lies beside it, else on the record."""
     try:
-        onnx.checker.check_model(file or proto)
+        onnx.checker.check_model(file or _checkable(proto))
     except onnx.checker.ValidationError as error:
         raise _explained(str(error), _opsets(proto).get("")) from None
 

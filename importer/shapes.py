@@ -11,7 +11,7 @@ from onnx import numpy_helper
 from intonnx.ir.types import Array, DType, TensorType
 from intonnx.protos import proto_of, type_of
 
-from .load import LoadedModel
+from .load import LoadedModel, is_typed
 
 _SMALL = 1024
 """Constants up to this many elements are given to the inference of a node: shapes, axes, pads."""
@@ -24,7 +24,8 @@ def declared_types(proto: onnx.ModelProto) -> dict[str, TensorType]:
     except Exception:  # inference is a help, not a check: what it cannot do is left unknown
         inferred = proto
     graph = inferred.graph
-    return {value.name: type_of(value.type) for value in [*graph.value_info, *graph.output]}
+    values = [value for value in [*graph.value_info, *graph.output] if is_typed(value)]
+    return {value.name: type_of(value.type) for value in values}
 
 
 def infer_result_types(
