@@ -36,7 +36,7 @@ def execute(
         Fed(feeds[i], arrays[feeds[i]].shape, dtype=arrays[feeds[i]].dtype) if i in feeds else item
         for i, item in enumerate(inputs)
     ]
-    model = qoperator_model(op_type, items, out_dtype, attrs=attrs)
+    model = qoperator_model(op_type, items, out_dtype, attrs=attrs, infer=False)
     return run_onnxruntime(model, arrays, optimized=False)["y"]
 
 

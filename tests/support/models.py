@@ -190,15 +190,19 @@ class Builder:
         value_name = self.feed(operand.name, operand.shape, np.float32)
         return self.dequantize(self.quantize(value_name, operand.params), operand.params)
 
-    def model(self) -> onnx.ModelProto:
-        """The graph as a model of this opset, with com.microsoft when a node needs it."""
+    def model(self, *, infer: bool = True) -> onnx.ModelProto:
+        """The graph as a model of this opset, with com.microsoft when a node needs it.
+
+        With `infer` the outputs get the shapes that the checker wants (a few milliseconds).
+        """
         graph = helper.make_graph(
             self.nodes, "test", self.inputs, self.outputs, initializer=self.constants
         )
         imports = [helper.make_opsetid("", self.opset)]
         if any(node.domain == MICROSOFT for node in self.nodes):
             imports.append(helper.make_opsetid(MICROSOFT, 1))
-        return _with_output_types(helper.make_model(graph, opset_imports=imports, ir_version=10))
+        model = helper.make_model(graph, opset_imports=imports, ir_version=10)
+        return _with_output_types(model) if infer else model
 
 
 def _with_output_types(model: onnx.ModelProto) -> onnx.ModelProto:
@@ -287,6 +291,7 @@ def qoperator_model(
     attrs: Mapping[str, Any] | None = None,
     opset: int = 21,
     domain: str | None = None,
+    infer: bool = True,
 ) -> onnx.ModelProto:
     """One QLinear or integer node, output `y`. Arrays and numpy scalars become initializers.
 
@@ -308,7 +313,7 @@ def qoperator_model(
     node.attribute.extend(helper.make_attribute(key, value) for key, value in made.items())
     build.nodes.append(node)
     build.output("y", out_dtype)
-    return build.model()
+    return build.model(infer=infer)
 
 
 def run_inputs(model: onnx.ModelProto, seed: int = 0, spread: float = 3.0) -> dict[str, Array]:
