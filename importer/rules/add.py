@@ -1,0 +1,36 @@
+"""Add, Sub and QLinearAdd."""
+
+from __future__ import annotations
+
+from intonnx.importer.node_view import NodeView
+from intonnx.importer.qdq.bias import fold_bias
+from intonnx.importer.qdq.binary import import_qlinear_binary, quantize_binary
+from intonnx.importer.qdq.boundary import Boundary
+from intonnx.importer.registry import imports, quantizes
+from intonnx.ir.graph import Refusal
+from intonnx.ir.ops.add import Add, Subtract
+from intonnx.ir.types import QuantParams
+
+
+@quantizes("Add")
+def quantize_add(boundary: Boundary) -> Refusal | None:
+    """A constant that is added to an accumulator is its bias; all else is a sum of two operands."""
+    if fold_bias(boundary):
+        return None
+    return quantize_binary(boundary, _add)
+
+
+@quantizes("Sub")
+def quantize_sub(boundary: Boundary) -> Refusal | None:
+    """A difference of two operands."""
+    return quantize_binary(boundary, lambda out: Subtract(out=out))
+
+
+@imports("QLinearAdd", since=1, domain="com.microsoft")
+def qlinear_add(node: NodeView) -> None:
+    """QLinearAdd."""
+    import_qlinear_binary(node, _add)
+
+
+def _add(out: QuantParams) -> Add:
+    return Add(out=out)

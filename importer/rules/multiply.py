@@ -1,0 +1,27 @@
+"""Mul and QLinearMul."""
+
+from __future__ import annotations
+
+from intonnx.importer.node_view import NodeView
+from intonnx.importer.qdq.binary import import_qlinear_binary, quantize_binary
+from intonnx.importer.qdq.boundary import Boundary
+from intonnx.importer.registry import imports, quantizes
+from intonnx.ir.graph import Refusal
+from intonnx.ir.ops.multiply import Multiply
+from intonnx.ir.types import QuantParams
+
+
+@quantizes("Mul")
+def quantize_mul(boundary: Boundary) -> Refusal | None:
+    """A product of two operands."""
+    return quantize_binary(boundary, _multiply)
+
+
+@imports("QLinearMul", since=1, domain="com.microsoft")
+def qlinear_mul(node: NodeView) -> None:
+    """QLinearMul."""
+    import_qlinear_binary(node, _multiply)
+
+
+def _multiply(out: QuantParams) -> Multiply:
+    return Multiply(out=out)

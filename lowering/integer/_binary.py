@@ -1,0 +1,118 @@
+"""Element-wise kernels on two operands: a table of every pair of codes, or literal arithmetic."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from intonnx.ir.quantization import all_codes, dequantize_array, quantize_array
+from intonnx.ir.types import Array, QuantParams, TensorType, static_shape
+from intonnx.lowering.requantize import look_up, round_to_codes
+
+from .kernel import Context, Kernel
+
+Function = Callable[[Array, Array], Any]
+"""An element-wise function of real values that broadcast, such as np.add."""
+CodesFunction = Callable[[Array, Array], Array]
+
+
+def literal_kernel(function: Function, out: QuantParams, context: Context) -> Kernel:
+    """Dequantize, apply the float function, quantize: onnxruntime without optimization.
+
+    Two 8-bit operands take a table of the 65,536 results.
+    """
+    a, b = context.operand(0), context.operand(1)
+    if has_table(a) and has_table(b):
+        return pair_kernel(literal_table(function, a.params, b.params, out), context)
+    real_a, real_b = (_reals(kind, context.constant(i)) for i, kind in enumerate((a, b)))
+
+    def run(operands: Sequence[Any]) -> tuple[Array, ...]:
+        with np.errstate(over="ignore", invalid="ignore"):
+            real = np.asarray(function(real_a(operands[0]), real_b(operands[1])))
+            v = real.astype(np.float32, copy=False)
+            v /= out.scale
+        return (round_to_codes(v, out),)
+
+    return run
+
+
+def has_table(kind: TensorType) -> bool:
+    """Whether a value is quantized with one scale and at most 8 bits."""
+    return kind.quant is not None and kind.quant.per_tensor and kind.dtype.bits <= 8
+
+
+def literal_table(function: Function, a: QuantParams, b: QuantParams, out: QuantParams) -> Array:
+    """Quantized results for every pair of codes, [256, 256] by their unsigned bit patterns."""
+    real_a, real_b = (dequantize_array(all_codes(params), params) for params in (a, b))
+    with np.errstate(over="ignore", invalid="ignore"):
+        return quantize_array(np.asarray(function(real_a[:, None], real_b)), out)
+
+
+def pair_kernel(table: Array, context: Context) -> Kernel:
+    """Look up pairs of 8-bit codes that broadcast in a table [256, 256]."""
+    find = _pairs(table, context)
+    return lambda operands: (find(operands[0], operands[1]),)
+
+
+def _pairs(table: Array, context: Context) -> CodesFunction:
+    a, b = context.constant(0), context.constant(1)
+    if b is not None and b.size == 1:
+        return _one_constant(table[:, int(_bits(b).reshape(-1)[0])], 0)
+    if a is not None and a.size == 1:
+        return _one_constant(table[int(_bits(a).reshape(-1)[0])], 1)
+    high = _high_operand(context)
+    flat = np.ascontiguousarray(table if high == 0 else table.T).reshape(-1)
+    constant = context.constant(high)
+    prepared = None if constant is None else _shifted(constant)
+
+    def run(a: Array, b: Array) -> Array:
+        above, below = (a, b) if high == 0 else (b, a)
+        shifted = _shifted(above) if prepared is None else prepared
+        return look_up(flat, np.asarray(np.bitwise_or(shifted, _bits(below))))
+
+    return run
+
+
+def _one_constant(row: Array, data: int) -> CodesFunction:
+    row = np.ascontiguousarray(row)
+
+    def run(a: Array, b: Array) -> Array:
+        found = look_up(row, b if data else a)
+        return found.reshape(np.broadcast_shapes(a.shape, b.shape))
+
+    return run
+
+
+def _high_operand(context: Context) -> int:
+    """The operand whose codes become the upper half of the index: constant, else the smaller."""
+    constant = [context.constant(i) is not None for i in (0, 1)]
+    if any(constant):
+        return constant.index(True)
+    shapes = [static_shape(context.operand(i).shape) for i in (0, 1)]
+    sizes = [0 if shape is None else int(np.prod(shape)) for shape in shapes]
+    return int(sizes[1] < sizes[0])
+
+
+def _shifted(codes: Array) -> Array:
+    return np.asarray(np.left_shift(_bits(codes), 8, dtype=np.uint16))
+
+
+def _bits(codes: Array) -> Array:
+    bits: Array = codes.view(np.uint8)
+    return bits
+
+
+def _reals(kind: TensorType, constant: Array | None) -> Callable[[Array], Array]:
+    """A function from an operand to its real values in the expressed type."""
+    if kind.quant is None:
+        return lambda x: x
+    params = kind.quant
+    if constant is not None:
+        known = dequantize_array(constant, params)
+        return lambda codes: known
+    if has_table(kind):
+        table = dequantize_array(all_codes(params), params)
+        return lambda codes: look_up(table, codes)
+    return lambda codes: dequantize_array(codes, params)

@@ -1,0 +1,26 @@
+"""Element-wise operators on two operands, between DQ and Q or as com.microsoft QLinear ones."""
+
+from __future__ import annotations
+
+from intonnx.ir.graph import Node
+
+from .emitter import CONTRIB, Emitter
+
+
+def qlinear(op_type: str, node: Node, out: Emitter) -> None:
+    """Write QLinearAdd or QLinearMul: two operands and the result, each with its parameters."""
+    a, b = (out.quantized_operand(name) for name in node.operands)
+    result = node.results[0]
+    inputs = [*a, *b, *out.quantization(out.params(result))]
+    out.node(op_type, inputs, [result], domain=CONTRIB)
+
+
+def between(op_type: str, node: Node, out: Emitter) -> None:
+    """Write DQ -> op -> Q; an operand that is not quantized is read as it is."""
+    reals = [
+        out.operand(name) if out.type(name).quant is None else out.real(name)
+        for name in node.operands
+    ]
+    result = node.results[0]
+    real = out.value(op_type, reals, f"{result}.unquantized")
+    out.quantize(real, out.params(result), result)
