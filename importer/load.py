@@ -181,9 +181,10 @@ def _sorted(proto: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def _checkable(proto: onnx.ModelProto) -> onnx.ModelProto:
-    """The model as the checker wants it: it refuses values without type or shape, onnxruntime does not.
+    """The model as the checker wants it.
 
-    Such value_info is left out; such outputs get any type and shape: the checker asks no more.
+    It refuses values without a type or shape, which onnxruntime does not: such value_info is
+    left out, and such outputs get any type and shape: the checker asks no more.
     """
     graph = proto.graph
     shaped = all(value.type.tensor_type.HasField("shape") for value in graph.output)

@@ -61,15 +61,24 @@ class Executable:
                 del values[name]
         return {name: _owned(values[name], self.graph.types[name]) for name in self.graph.outputs}
 
-    def trace(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
+    def trace(
+        self, inputs: Mapping[str, Array], given: Mapping[str, Array] | None = None
+    ) -> dict[str, Array]:
         """Every value by name, in the element type of the graph: inputs, constants and results.
 
+        With `given`, operators that read a value of one of these names read the given array
+        instead of what was computed, so that the trace shows the error of each operator alone.
         Takes and raises what `run` does.
         """
         values = self._bound(inputs)
+        computed = dict(values)
         for step in self._steps:
             self._execute(step, values)
-        return {name: _owned(array, self.graph.types[name]) for name, array in values.items()}
+            for name in filter(None, step.node.results):
+                computed[name] = values[name]
+                if given is not None and name in given:
+                    values[name] = given[name]
+        return {name: _owned(array, self.graph.types[name]) for name, array in computed.items()}
 
     def _bound(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
         checked = check_inputs(self.graph, inputs)
