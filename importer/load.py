@@ -54,7 +54,7 @@ def load_model(source: ModelSource) -> LoadedModel:
         _check_external_data(proto, folder)
         opsets = _opsets(proto)
         proto = _sorted(proto)
-        _check(proto, file if _has_external_data(proto) else None)
+        _check(proto)
         proto = _inlined(proto)
     except ImportFailure as error:
         raise error.located(file=file) from None
@@ -124,7 +124,7 @@ def tensors_of(message: Message) -> list[onnx.TensorProto]:
 
 def _check_external_data(proto: onnx.ModelProto, folder: str) -> None:
     for tensor in tensors_of(proto):
-        if tensor.data_location != onnx.TensorProto.EXTERNAL:
+        if not _is_external(tensor):
             continue
         entries = {entry.key: entry.value for entry in tensor.external_data}
         location = entries.get("location", "")
@@ -184,22 +184,35 @@ def _checkable(proto: onnx.ModelProto) -> onnx.ModelProto:
     """The model as the checker wants it.
 
     It refuses values without a type or shape, which onnxruntime does not: such value_info is
-    left out, and such outputs get any type and shape: the checker asks no more.
+    left out, and such outputs get any type and shape: the checker asks no more. It looks for
+    external data in the current folder: such initializers become inputs.
     """
     graph = proto.graph
+    typed = all(is_typed(value) for value in graph.value_info)
     shaped = all(value.type.tensor_type.HasField("shape") for value in graph.output)
-    if shaped and all(is_typed(value) for value in graph.value_info):
+    if typed and shaped and not any(map(_is_external, graph.initializer)):
         return proto
-    typed = onnx.ModelProto()
-    typed.CopyFrom(proto)
-    del typed.graph.value_info[:]
-    typed.graph.value_info.extend(value for value in graph.value_info if is_typed(value))
-    for value in typed.graph.output:
+    copy = onnx.ModelProto()
+    copy.CopyFrom(proto)
+    del copy.graph.value_info[:], copy.graph.initializer[:]
+    copy.graph.value_info.extend(value for value in graph.value_info if is_typed(value))
+    copy.graph.initializer.extend(t for t in graph.initializer if not _is_external(t))
+    known = {value.name for value in graph.input}
+    copy.graph.input.extend(
+        onnx.helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims)
+        for tensor in graph.initializer
+        if _is_external(tensor) and tensor.name not in known
+    )
+    for value in copy.graph.output:
         if not is_typed(value):
             value.type.tensor_type.elem_type = onnx.TensorProto.FLOAT
         if value.type.WhichOneof("value") == "tensor_type":
             value.type.tensor_type.shape.SetInParent()
-    return typed
+    return copy
+
+
+def _is_external(tensor: onnx.TensorProto) -> bool:
+    return tensor.data_location == onnx.TensorProto.EXTERNAL
 
 
 def is_typed(value: onnx.ValueInfoProto) -> bool:
@@ -207,15 +220,9 @@ def is_typed(value: onnx.ValueInfoProto) -> bool:
     return value.HasField("type") and value.type.WhichOneof("value") is not None
 
 
-def _has_external_data(proto: onnx.ModelProto) -> bool:
-    external = onnx.TensorProto.EXTERNAL
-    return any(tensor.data_location == external for tensor in tensors_of(proto))
-
-
-def _check(proto: onnx.ModelProto, file: str | None) -> None:
-    """Run the onnx checker; on the file when data lies beside it, else on the record."""
+def _check(proto: onnx.ModelProto) -> None:
     try:
-        onnx.checker.check_model(file or _checkable(proto))
+        onnx.checker.check_model(_checkable(proto))
     except onnx.checker.ValidationError as error:
         raise _explained(str(error), _opsets(proto).get("")) from None
 
