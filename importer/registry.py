@@ -22,6 +22,7 @@ Key = tuple[str, str]
 _IMPORTS: dict[Key, dict[int, ImportRule]] = {}
 _QUANTIZES: dict[str, QuantizeRule] = {}
 _COMMUTES: dict[str, CodesRule] = {}
+_LIFTS: set[str] = set()
 
 
 def imports(op_type: str, *, since: int, domain: str = "") -> Callable[[ImportRule], ImportRule]:
@@ -41,8 +42,15 @@ def imports(op_type: str, *, since: int, domain: str = "") -> Callable[[ImportRu
     return register
 
 
-def quantizes(*op_types: str) -> Callable[[QuantizeRule], QuantizeRule]:
-    """Register how a float operator of ai.onnx becomes integer between its quantizers."""
+def quantizes(*op_types: str, lifts: bool = False) -> Callable[[QuantizeRule], QuantizeRule]:
+    """Register how a float operator of ai.onnx becomes integer between its quantizers.
+
+    With `lifts` the rule can also move the quantizer after the operator to all of its inputs. It
+    is then tried first of all, from the last operator to the first, when no operator has an integer
+    form yet; what it refuses then it is asked again.
+    """
+    if lifts:
+        _LIFTS.update(op_types)
     return _once(_QUANTIZES, op_types)
 
 
@@ -78,6 +86,11 @@ def import_rule(domain: str, op_type: str, version: int) -> ImportRule | None:
 def quantize_rule(op_type: str) -> QuantizeRule | None:
     """The rule that makes a float operator of ai.onnx integer, if any."""
     return _QUANTIZES.get(op_type)
+
+
+def lifting_rule(op_type: str) -> QuantizeRule | None:
+    """The rule of `quantizes` for an operator of ai.onnx if it moves quantizers up, else None."""
+    return _QUANTIZES[op_type] if op_type in _LIFTS else None
 
 
 def codes_rule(op_type: str) -> CodesRule | None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from intonnx.ir.errors import TypeFailure
 from intonnx.ir.graph import Node, Refusal, Source
 from intonnx.ir.op import Op
 from intonnx.ir.ops.onnx_op import OnnxOp
@@ -112,6 +113,11 @@ class Boundary:
             if isinstance(self.rewriter.node(node_id).op, Quantize)
         ]
 
+    def quantizer_params(self, result: int = 0) -> list[QuantParams]:
+        """The parameters that the quantize nodes give a result."""
+        ops = [self.rewriter.node(node_id).op for node_id in self.quantizers(result)]
+        return [op.out for op in ops if isinstance(op, Quantize)]
+
     def read_as_float(self, result: int = 0) -> bool:
         """Whether something other than a quantize needs a result."""
         name = self.node.results[result]
@@ -160,28 +166,41 @@ class Boundary:
                 self._deliver(index, name)
 
     def produced(
-        self, make: Callable[[QuantParams], Op], operands: Sequence[str]
+        self,
+        make: Callable[[QuantParams], Op],
+        operands: Sequence[str] | Callable[[QuantParams], Sequence[str]],
+        *,
+        sources: Sequence[Source] | None = None,
+        partly: bool = False,
     ) -> Refusal | None:
         """End a rule whose operator needs the parameters of its result: one for each quantize.
 
-        Refuses when no quantize follows, or when something else needs the unquantized result.
+        Args:
+            make: the operator for these parameters of its result.
+            operands: its operands, or a function from the parameters to them.
+            sources: the nodes whose work it does, this node's unless given.
+            partly: where something else needs the unquantized result, leave the float operator to
+                it. Without this nothing is changed then.
+
+        Refuses when no quantize follows, and when something else needs the unquantized result.
         """
-        if (refusal := self.needs_quantizers()) is not None:
+        refusal = self.needs_quantizers()
+        if refusal is not None and not partly:
             return refusal
         for node_id in self.quantizers():
-            quantizer = self.rewriter.node(node_id)
+            quantizer = self.rewriter.remove(node_id)
             assert isinstance(quantizer.op, Quantize)
-            op = make(quantizer.op.out)
-            self.rewriter.remove(node_id)
+            out = quantizer.op.out
             self.rewriter.emit(
-                op,
-                operands,
+                make(out),
+                operands(out) if callable(operands) else operands,
                 quantizer.results,
-                sources=[*self.node.sources, *quantizer.sources],
+                sources=[*(self.node.sources if sources is None else sources), *quantizer.sources],
                 before=self.node_id,
             )
-        self.rewriter.remove(self.node_id)
-        return None
+        if refusal is None:
+            self.rewriter.remove(self.node_id)
+        return refusal
 
     def needs_quantizers(self) -> Refusal | None:
         """A refusal unless everything that reads the result quantizes it."""
@@ -238,23 +257,53 @@ class Boundary:
             )
         return np.asarray(value)
 
+    def misfit(self, op: Op, operands: Sequence[TensorType]) -> Refusal | None:
+        """A refusal when these operands violate a constraint of the operator, else None."""
+        try:
+            op.infer(operands)
+        except TypeFailure as error:
+            return Refusal(
+                code=Code.UNSUPPORTED_ATTRIBUTE, detail=f"at '{self.name(0)}': {error.cause}"
+            )
+        return None
+
     def _deliver(self, index: int, codes: str) -> None:
         read_as_float = self.read_as_float(index)
         for node_id in self.quantizers(index):
-            requantize(self.rewriter, node_id, codes)
+            codes = requantize(self.rewriter, node_id, codes)
         if read_as_float:
             result = self.node.results[index]
             self.rewriter.emit(Dequantize(), [codes], [result], before=self.node_id)
 
 
-def requantize(rewriter: Rewriter, quantize_id: NodeId, codes: str) -> None:
-    """Let a quantize node take codes instead of real values: a requantize, or nothing at all."""
+def requantize(rewriter: Rewriter, quantize_id: NodeId, codes: str) -> str:
+    """Let a quantize node take codes instead of real values: a requantize, or nothing at all.
+
+    Returns the name that the codes have from then on.
+    """
     quantizer = rewriter.node(quantize_id)
     assert isinstance(quantizer.op, Quantize)
     result = quantizer.results[0]
-    if rewriter.types[codes].quant == quantizer.op.out and not rewriter.is_output(result):
-        rewriter.remove(quantize_id)
-        rewriter.replace_uses(result, codes)
-        return
+    if rewriter.types[codes].quant == quantizer.op.out and _lossless(quantizer.op.out):
+        if not rewriter.is_output(result):
+            rewriter.remove(quantize_id)
+            rewriter.replace_uses(result, codes)
+            return codes
+        # A name that the model gave stays, and so does an operator that copies it to the output.
+        if codes not in rewriter.graph.types and rewriter.producer(codes) is not None:
+            rewriter.remove(quantize_id)
+            rewriter.rename(codes, result)
+            return result
     op = Requantize(out=quantizer.op.out)
     rewriter.update(quantize_id, Node(op, (codes,), (result,), quantizer.sources))
+    return codes
+
+
+def _lossless(params: QuantParams) -> bool:
+    """Whether quantizing the dequantized codes gives the codes back.
+
+    The product with the scale rounds: float16 keeps 11 bits of it and bfloat16 only 8.
+    """
+    return params.expressed is DType.F32 or (
+        params.expressed is DType.F16 and params.storage.bits <= 8
+    )

@@ -6,17 +6,21 @@ it to the operator that made x; and a dequantizer before f may stand after it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 
-from intonnx.importer.fold import evaluate
-from intonnx.importer.registry import CodesRule, codes_rule
+from intonnx.importer.fold import MAX_FOLDED_ELEMENTS, evaluate
+from intonnx.importer.registry import CodesRule, codes_rule, lifting_rule
+from intonnx.ir.errors import TypeFailure
 from intonnx.ir.graph import Refusal
 from intonnx.ir.op import Op
+from intonnx.ir.ops.identity import Identity
 from intonnx.ir.ops.onnx_op import OnnxOp
 from intonnx.ir.ops.quantize import Quantize
 from intonnx.ir.reasons import Code
 from intonnx.ir.rewriter import NodeId, Rewriter
-from intonnx.ir.types import TensorType
+from intonnx.ir.shapes import refined
+from intonnx.ir.types import Array, QuantParams, TensorType, plain, quantized, static_shape
 from intonnx.protos import node_proto
 
 from .boundary import Boundary
@@ -24,23 +28,62 @@ from .boundary import Boundary
 
 @dataclass(frozen=True)
 class OnCodes:
-    """An operator on codes: the data is its first operand, `others` are the names of the rest."""
+    """An operator on codes: the data is its first operand, `others` are the names of the rest.
+
+    An `Identity` stands for no operator at all: the codes go on as they are.
+    """
 
     op: Op
     others: tuple[str, ...] = ()
+
+
+def is_used(boundary: Boundary, result: int) -> bool:
+    """Whether anything reads this result of the float operator, if it has so many."""
+    name = boundary.node.results[result] if result < len(boundary.node.results) else ""
+    rewriter = boundary.rewriter
+    return bool(name) and (rewriter.is_output(name) or bool(rewriter.user_ids(name)))
+
+
+def whole(
+    boundary: Boundary, params: QuantParams | None, op: Op, others: tuple[str, ...] = ()
+) -> OnCodes | Refusal:
+    """A mover on codes, or a refusal where per-axis or blocked parameters do not survive it."""
+    form = OnCodes(op, others)
+    if params is None or params.per_tensor:
+        return form
+    shape = boundary.type(0).shape
+    types = [boundary.rewriter.types[name] for name in others]
+    try:
+        op.infer([quantized(params, shape), *types])
+    except TypeFailure as failure:
+        # What plain codes do not survive either is an error of the model.
+        op.infer([plain(params.storage, shape), *types])
+        value = boundary.quantized(0)
+        name = boundary.name(0) if value is None else value.name
+        return Refusal(
+            code=Code.PER_AXIS_INPUT if params.block is None else Code.BLOCKED_INPUT,
+            detail=f"'{name}' has a scale for each "
+            f"{'index' if params.block is None else 'block'} of axis {params.axis}, and here "
+            f"{failure.cause.partition(': ')[2]}: quantize it per tensor",
+        )
+    return form
 
 
 def lift_quantizers(rewriter: Rewriter) -> None:
     """Move every quantizer up through operators that commute with it, as far as it goes."""
     for node_id in reversed(rewriter.node_ids()):
         node = rewriter.node(node_id)
-        if isinstance(node.op, OnnxOp) and node.op.domain == "" and len(node.results) == 1:
+        if isinstance(node.op, OnnxOp) and node.op.domain == "":
             rule = codes_rule(node.op.op_type)
             if rule is not None:
                 _lift(Boundary(rewriter, node_id), rule)
+            elif (lifting := lifting_rule(node.op.op_type)) is not None:
+                lifting(Boundary(rewriter, node_id))
 
 
 def _lift(boundary: Boundary, rule: CodesRule) -> None:
+    if any(is_used(boundary, index) for index in range(1, len(boundary.node.results))):
+        return
     if not boundary.quantizers() or boundary.read_as_float():
         return
     if not boundary.type(0).dtype.is_float or boundary.constant(0) is not None:
@@ -60,8 +103,12 @@ def _lift(boundary: Boundary, rule: CodesRule) -> None:
 
 
 def _swap(boundary: Boundary, quantize_id: NodeId, quantize: Quantize, form: OnCodes) -> None:
-    quantizer = boundary.rewriter.remove(quantize_id)
     data = boundary.name(0)
+    if isinstance(form.op, Identity):
+        quantizer = boundary.rewriter.node(quantize_id)
+        boundary.rewriter.update(quantize_id, replace(quantizer, operands=(data,)))
+        return
+    quantizer = boundary.rewriter.remove(quantize_id)
     codes = boundary.emit(quantize, [data], f"{data}.quantized", sources=quantizer.sources)
     boundary.rewriter.emit(
         form.op,
@@ -87,10 +134,16 @@ def on_codes(boundary: Boundary, rule: CodesRule) -> Refusal | None:
     form = rule(boundary, value.params, True)
     if isinstance(form, Refusal):
         return form
-    if value.codes is not None:
-        return _on_constant(boundary, form, value.name)
-    results = _emit(boundary, form, value.name, [f"{n}.codes" for n in boundary.node.results])
-    boundary.moved(results)
+    if isinstance(form.op, Identity):
+        boundary.moved([value.name])
+        return None
+    if value.codes is not None and (arrays := _computed(boundary, value.codes)) is not None:
+        boundary.moved(_constants(boundary, form, value.name, arrays))
+        return None
+    results = boundary.node.results
+    hints = [f"{name}.codes" if name else "" for name in results]
+    names = [boundary.rewriter.fresh(hint) if hint else "" for hint in hints]
+    boundary.moved(_emit(boundary, form, value.name, names))
     return None
 
 
@@ -101,51 +154,55 @@ def _on_integers(boundary: Boundary, rule: CodesRule, kind: TensorType) -> Refus
     form = rule(boundary, kind.quant, True)
     if isinstance(form, Refusal):
         return form
-    node = boundary.rewriter.remove(boundary.node_id)
-    boundary.rewriter.emit(
-        form.op,
-        [boundary.name(0), *form.others],
-        node.results,
-        sources=node.sources,
-        before=boundary.node_id,
-    )
+    result = boundary.node.results[0]
+    boundary.rewriter.remove(boundary.node_id)
+    if isinstance(form.op, Identity) and not boundary.rewriter.is_output(result):
+        boundary.rewriter.replace_uses(result, boundary.name(0))
+    else:
+        _emit(boundary, form, boundary.name(0), list(boundary.node.results))
     return None
 
 
-def _emit(boundary: Boundary, form: OnCodes, data: str, hints: list[str]) -> tuple[str, ...]:
-    names = [boundary.rewriter.fresh(hint) for hint in hints]
-    return boundary.rewriter.emit(
+def _emit(boundary: Boundary, form: OnCodes, data: str, names: list[str]) -> tuple[str, ...]:
+    """Add the operator on codes; its results keep what is known of the float results' shapes."""
+    types = boundary.rewriter.types
+    known = [types[result] if result else None for result in boundary.node.results]
+    boundary.rewriter.emit(
         form.op,
         [data, *form.others],
         names,
         sources=boundary.node.sources,
         before=boundary.node_id,
     )
+    types.update({name: refined(types[name], kind) for name, kind in zip(names, known, strict=True)
+                  if name})  # fmt: skip
+    return tuple(names)
 
 
-def _on_constant(boundary: Boundary, form: OnCodes, data: str) -> Refusal | None:
-    """Constant codes are moved now, by the reference operator, which moves any element type."""
-    constants, types = boundary.rewriter.constants, boundary.rewriter.types
-    inputs = {name: constants.get(name) for name in boundary.node.operands[1:] if name}
-    known = {name: array for name, array in inputs.items() if array is not None}
-    arrays = None
-    if len(known) == len(inputs):
-        proto = node_proto(boundary.node)
-        arrays = evaluate(
-            proto,
-            {**known, proto.input[0]: constants[data]},
-            {boundary.op.domain: boundary.op.version},
-        )
-    if arrays is None:
-        return Refusal(
-            code=Code.RUNTIME_CONSTANT,
-            detail=f"the constant '{boundary.name(0)}' is rearranged at run time",
-        )
-    operand_types = [types[data], *(types[name] for name in form.others)]
-    kinds = form.op.infer(operand_types)
-    names = [
+def _computed(boundary: Boundary, codes: Array) -> list[Array] | None:
+    """Constant codes moved now, by the reference operator, which moves any element type.
+
+    None when another operand is computed at run time, or the results are too large to keep.
+    """
+    constants = boundary.rewriter.constants
+    others = [name for name in boundary.node.operands[1:] if name]
+    shapes = [
+        static_shape(boundary.rewriter.types[result].shape)
+        for result in boundary.node.results
+        if result
+    ]
+    size = sum(math.prod(shape) for shape in shapes if shape is not None)
+    if any(name not in constants for name in others) or size > MAX_FOLDED_ELEMENTS:
+        return None
+    proto = node_proto(boundary.node)
+    inputs = {**{name: constants[name] for name in others}, proto.input[0]: codes}
+    return evaluate(proto, inputs, {boundary.op.domain: boundary.op.version})
+
+
+def _constants(boundary: Boundary, form: OnCodes, data: str, arrays: list[Array]) -> list[str]:
+    types = boundary.rewriter.types
+    kinds = form.op.infer([types[data], *(types[name] for name in form.others)])
+    return [
         boundary.constant_codes(f"{result}.codes", array, kind.with_shape(array.shape))
         for result, array, kind in zip(boundary.node.results, arrays, kinds, strict=False)
     ]
-    boundary.moved(names)
-    return None

@@ -13,6 +13,7 @@ from intonnx.ir.errors import IntonnxError
 from intonnx.ir.graph import Graph, Refusal
 from intonnx.ir.ops.onnx_op import OnnxOp
 from intonnx.ir.ops.quantize import Dequantize, Quantize
+from intonnx.ir.ops.storage_cast import StorageCast
 from intonnx.ir.rewriter import NodeId, Rewriter
 
 from .boundary import Boundary, requantize
@@ -33,6 +34,8 @@ def _visit(rewriter: Rewriter, node_id: NodeId) -> None:
     node = rewriter.node(node_id)
     if isinstance(node.op, Quantize):
         _shorten(rewriter, node_id)
+    elif isinstance(node.op, StorageCast):
+        _drop_cast(rewriter, node_id, node.op)
     elif isinstance(node.op, OnnxOp) and node.op.domain == "" and node.refusal is None:
         try:
             refusal = _integer_form(rewriter, node_id)
@@ -44,11 +47,22 @@ def _visit(rewriter: Rewriter, node_id: NodeId) -> None:
 
 def _integer_form(rewriter: Rewriter, node_id: NodeId) -> Refusal | None:
     boundary = Boundary(rewriter, node_id)
+    refusal: Refusal | None = None
     if (commuting := codes_rule(boundary.op.op_type)) is not None:
-        return on_codes(boundary, commuting)
+        refusal = on_codes(boundary, commuting)
+        if refusal is None:
+            return None
     if (rule := quantize_rule(boundary.op.op_type)) is not None:
         return rule(boundary)
-    return None
+    return refusal
+
+
+def _drop_cast(rewriter: Rewriter, node_id: NodeId, op: StorageCast) -> None:
+    """A cast to the parameters that the codes got meanwhile does nothing."""
+    (codes,), (result,) = rewriter.node(node_id).operands, rewriter.node(node_id).results
+    if rewriter.types[codes].quant == op.out and not rewriter.is_output(result):
+        rewriter.remove(node_id)
+        rewriter.replace_uses(result, codes)
 
 
 def _shorten(rewriter: Rewriter, node_id: NodeId) -> None:
