@@ -21,7 +21,8 @@ class Pad(Op):
         C1: `before` and `after` have one entry an axis.
         C2: `fill` fits the storage type, and is given exactly when `mode` is "constant".
         C3: an axis with per-axis parameters is not padded.
-        C4: "reflect" pads by less than the axis's length; no axis becomes shorter than 0.
+        C4: cropping leaves every axis at length 0 or more; of what it leaves, "reflect" pads less
+            than the length, and "edge" and "wrap" do not pad an empty axis.
         C5: `x` holds integers.
     """
 
@@ -52,8 +53,10 @@ class Pad(Op):
         before, after = self.before[axis], self.after[axis]
         if isinstance(size, str):
             return size if before == after == 0 else "?"
-        if self.mode == "reflect":
-            fits = max(before, after) < max(size, 1)
-            self.require(fits, "C4", f"axis {axis} has {size} elements")
-        self.require(size + before + after >= 0, "C4", f"axis {axis} has {size} elements")
+        left = size + min(0, before) + min(0, after)
+        self.require(left >= 0, "C4", f"axis {axis} has {size} elements")
+        if self.mode != "constant":
+            grows = max(before, after)
+            fits = grows <= 0 or (grows < left if self.mode == "reflect" else left > 0)
+            self.require(fits, "C4", f"axis {axis} has {left} elements to pad from")
         return size + before + after
