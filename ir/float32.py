@@ -16,6 +16,10 @@ _MAGIC = np.float32(12582912.0)
 _LOG2_E = np.float32(1.44269504088896341)
 _LN2_HIGH, _LN2_LOW = np.float32(-6.93145752e-1), np.float32(-1.42860677e-6)
 
+EXP_POLYNOMIAL = (0.0013780593872070312, 0.008373124524950981, 0.041669536381959915,
+                  0.166664719581604, 0.49999985098838806, 1.0)  # fmt: skip
+"""(exp(r) - 1) / r near 0, highest power first. Source: MLAS, MlasComputeExp."""
+
 
 def fused_multiply_add(
     a: Array | np.float32, b: Array | np.float32, c: Array | np.float32

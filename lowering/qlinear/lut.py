@@ -1,0 +1,78 @@
+"""Tables: QLinearSigmoid, QLinearLeakyRelu, a Gather, or the float operators of the recipe."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+
+from intonnx.ir.errors import ExportFailure
+from intonnx.ir.graph import Node
+from intonnx.ir.ops.lut import Lut
+from intonnx.ir.types import DType
+
+from .emitter import CONTRIB, Emitter
+from .registry import emitters
+
+_QLINEAR = {"Sigmoid": "QLinearSigmoid", "LeakyRelu": "QLinearLeakyRelu"}
+
+
+@emitters.register(Lut)
+def lut(op: Lut, node: Node, out: Emitter) -> None:
+    """A QLinear operator makes the same table; a Gather from the table itself is exact as well."""
+    known = bool(op.recipe) and all(
+        onnx.defs.has(step.op_type, max_inclusive_version=out.opset) for step in op.recipe
+    )
+    gathers = op.out.storage.bits >= 8
+    if not known and not gathers:
+        raise ExportFailure(f"a table of {op.out.storage} codes whose float operators are unknown")
+    if _is_qlinear(op, node, out):
+        _qlinear(op, node, out)
+    elif gathers and (out.qlinear or not known):
+        _gather(node, out)
+    else:
+        _recipe(op, node, out)
+
+
+def _is_qlinear(op: Lut, node: Node, out: Emitter) -> bool:
+    x = out.params(node.operands[0])
+    return (
+        out.contrib
+        and len(op.recipe) == 1
+        and op.recipe[0].op_type in _QLINEAR
+        and op.out.storage is x.storage
+        and x.storage in (DType.U8, DType.I8)
+        and x.expressed is op.out.expressed is DType.F32
+        and (op.out.low, op.out.high) == (None, None)
+    )
+
+
+def _qlinear(op: Lut, node: Node, out: Emitter) -> None:
+    inputs = [*out.quantized_operand(node.operands[0]), *out.quantization(op.out)]
+    step = op.recipe[0]
+    out.node(_QLINEAR[step.op_type], inputs, node.results, domain=CONTRIB, **dict(step.attributes))
+
+
+def _gather(node: Node, out: Emitter) -> None:
+    # A negative index counts from the end, as the bit pattern of a negative code does.
+    codes, table = (out.operand(name) for name in node.operands)
+    index = out.value("Cast", [codes], f"{node.results[0]}.index", to=onnx.TensorProto.INT32)
+    out.node("Gather", [table, index], node.results)
+
+
+def _recipe(op: Lut, node: Node, out: Emitter) -> None:
+    result = node.results[0]
+    values = [out.real(node.operands[0])]
+    for step in op.recipe:
+        inputs = [_input(operand, values, node, out) for operand in step.operands]
+        hint = f"{result}.{step.op_type.lower()}"
+        values.append(out.value(step.op_type, inputs, hint, **dict(step.attributes)))
+    out.quantize(values[-1], op.out, result)
+
+
+def _input(operand: float | None, values: list[str], node: Node, out: Emitter) -> str:
+    if operand is None:
+        return ""
+    if isinstance(operand, int):
+        return values[operand]
+    expressed = out.params(node.operands[0]).expressed
+    return out.constant(np.asarray(operand, expressed.numpy), "constant")
