@@ -6,11 +6,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from intonnx.ir.errors import ModelFailure, TypeFailure
 from intonnx.ir.graph import Node, Refusal
+from intonnx.ir.op import Op
+from intonnx.ir.ops.conv import product_scale
 from intonnx.ir.ops.dense import MatrixProduct
 from intonnx.ir.ops.quantize import Quantize
 from intonnx.ir.reasons import Code
-from intonnx.ir.types import Array, DType, TensorType, plain
+from intonnx.ir.types import Array, Dim, DType, TensorType, plain
 
 from .boundary import Boundary, Quantized
 
@@ -34,30 +37,46 @@ def bias_operand(
     return codes if isinstance(codes, Refusal) else bias_constant(boundary, index, codes)
 
 
+def accumulator_scale(op: Op, x: Quantized, weights: Quantized, axis: int) -> Array | Refusal:
+    """The scale of the accumulator, rank 1 when the weights are quantized along `axis`.
+
+    Refuses scales whose product float32 cannot hold.
+    """
+    try:
+        return product_scale(op, x.type, weights.type, axis)
+    except TypeFailure:
+        return Refusal(
+            code=Code.UNSUPPORTED_TYPE,
+            detail=f"the product of the scales of '{x.name}' and '{weights.name}' leaves the range "
+            "of float32: choose scales nearer to 1",
+        )
+
+
 def addend_codes(
     boundary: Boundary, index: int, scale: Array, shape: Sequence[int], factor: float = 1.0
 ) -> Array | Refusal:
-    """The constant at `index` times `factor`, as int32 codes that have the accumulator's scale.
+    """The constant at `index` times `factor`, as int32 codes of this shape at this scale.
 
-    `shape` is that of the codes; the constant broadcasts to it once its leading axes of one
-    element are dropped, and `scale` broadcasts along the last axis. Refuses as `bias_operand`.
+    The constant, without its first axes where these have one element, and `scale`, the
+    accumulator's, broadcast to `shape`. Refuses as `bias_operand` does.
     """
     value = boundary.quantized(index)
     if value is not None and value.codes is not None:
-        if factor == 1.0 and _has_scale(value, scale):
-            return np.broadcast_to(_trimmed(value.codes, len(shape)), shape)
         scales, zeros = value.params.along(value.codes.ndim)
+        same = value.params.storage is DType.I32 and not np.any(zeros) and factor == 1.0
+        if same and np.array_equal(_spread(scales, shape), _spread(scale, shape)):
+            return _spread(value.codes, shape)
         real = (value.codes.astype(np.float64) - zeros) * scales.astype(np.float64)
     else:
         constant = boundary.needs_constant(index, "bias")
         if isinstance(constant, Refusal):
             return constant
         real = constant.astype(np.float64)
-    real = np.broadcast_to(_trimmed(real, len(shape)) * factor, shape)
-    codes = np.rint(real / scale.astype(np.float64))
+    real, steps = _spread(real * factor, shape), _spread(scale.astype(np.float64), shape)
+    codes = np.rint(real / steps)
     if not np.all(np.abs(codes) <= DType.I32.high):
         return _refusal(boundary, index, "needs more than 32 bits")
-    if np.any(np.abs(codes * scale.astype(np.float64) - real) > _allowed_error(boundary)):
+    if np.any(np.abs(codes * steps - real) > _allowed_error(boundary)):
         return _refusal(boundary, index, "loses too much")
     return codes.astype(np.int32)
 
@@ -70,6 +89,32 @@ def bias_constant(boundary: Boundary, index: int, codes: Array) -> str:
     if known is not None and known.dtype == codes.dtype and np.array_equal(known, codes):
         return name
     return boundary.constant_codes(name, codes, plain(DType.I32, codes.shape))
+
+
+def _spread(array: Array, shape: Sequence[int]) -> Array:
+    """The array broadcast to a shape of lower or equal rank, first axes of one element dropped."""
+    while array.ndim > len(shape) and array.shape[0] == 1:
+        array = array[0]
+    try:
+        return np.broadcast_to(array, tuple(shape))
+    except ValueError:
+        cause = f"a bias of shape {list(array.shape)} does not fit {list(shape)}"
+        raise ModelFailure(cause) from None
+
+
+def _allowed_error(boundary: Boundary) -> float:
+    """Half the smallest step of the quantizers that read the result; anything without one."""
+    ops = [boundary.rewriter.node(node_id).op for node_id in boundary.quantizers()]
+    steps = [float(op.out.scale.min()) for op in ops if isinstance(op, Quantize)]
+    return min(steps, default=np.inf) / 2
+
+
+def _refusal(boundary: Boundary, index: int, what: str) -> Refusal:
+    return Refusal(
+        code=Code.BIAS_OUT_OF_RANGE,
+        detail=f"the bias '{boundary.name(index)}' {what} at the scale of input times weights: "
+        "choose scales of input and weights nearer to those of bias and result",
+    )
 
 
 def fold_bias(boundary: Boundary) -> bool:
@@ -87,19 +132,20 @@ def fold_bias(boundary: Boundary) -> bool:
 
 
 def _fold(boundary: Boundary, value: Quantized, data: int, constant: int) -> bool:
-    rewriter = boundary.rewriter
-    dequantize = rewriter.producer_id(boundary.name(data))
-    product_id = rewriter.producer_id(value.name)
-    alone = rewriter.user_ids(boundary.name(data)) == [boundary.node_id] and not (
-        rewriter.is_output(boundary.name(data)) or rewriter.is_output(value.name)
-    )
-    if dequantize is None or product_id is None or not alone:
+    rewriter, real = boundary.rewriter, boundary.name(data)
+    dequantize, product_id = rewriter.producer_id(real), rewriter.producer_id(value.name)
+    if dequantize is None or product_id is None:
         return False
     product = rewriter.node(product_id)
-    takes_bias = product.op.signature[2:3] == ("bias?",) and value.type.quant is not None
-    if not takes_bias or rewriter.user_ids(value.name) != [dequantize]:
+    alone = (
+        rewriter.user_ids(real) == [boundary.node_id]
+        and rewriter.user_ids(value.name) == [dequantize]
+        and not rewriter.is_output(real)
+        and not rewriter.is_output(value.name)
+    )
+    if not alone or product.op.signature[2:3] != ("bias?",):
         return False
-    codes = _joined_codes(boundary, value, product, constant)
+    codes = _joined_codes(boundary, value.type, product, constant)
     if codes is None:
         return False
     operands = [*product.operands, ""][:3]
@@ -113,22 +159,22 @@ def _fold(boundary: Boundary, value: Quantized, data: int, constant: int) -> boo
 
 
 def _joined_codes(
-    boundary: Boundary, value: Quantized, product: Node, constant: int
+    boundary: Boundary, kind: TensorType, product: Node, constant: int
 ) -> Array | None:
     """The codes of the constant plus those of the bias that is already there, if they fit."""
-    array = boundary.constant(constant)
-    kind = value.type
+    array, scale = boundary.constant(constant), kind.params.scale
     assert array is not None
-    shape = _addend_shape(array.shape, kind, isinstance(product.op, MatrixProduct))
+    matrix = isinstance(product.op, MatrixProduct)
+    shape = _matrix_shape(array, kind) if matrix else _channel_shape(array, kind)
     if shape is None:
         return None
-    if not isinstance(product.op, MatrixProduct):
-        # [C, 1, 1] becomes [C]: the channels are the only axis that is left.
-        codes = addend_codes_of(boundary, constant, array.reshape(-1), kind.params.scale, shape)
-    else:
-        codes = addend_codes(boundary, constant, kind.params.scale, shape)
+    if not matrix and scale.ndim:
+        scale = scale.reshape(-1, *[1] * (len(shape) - 1))
+    codes = addend_codes(boundary, constant, scale, shape)
     if isinstance(codes, Refusal):
         return None
+    if not matrix:
+        codes = codes.reshape(-1)
     before = product.operands[2] if len(product.operands) > 2 else ""
     if not before:
         return codes
@@ -137,3 +183,41 @@ def _joined_codes(
         return None
     total = codes.astype(np.int64) + known
     return total.astype(np.int32) if np.all(np.abs(total) <= DType.I32.high) else None
+
+
+def _channel_shape(array: Array, kind: TensorType) -> list[int] | None:
+    """[channels, 1, ...] when the array varies along axis 1 of the accumulator at most."""
+    if kind.shape is None or not isinstance(kind.shape[1], int) or array.ndim > len(kind.shape):
+        return None
+    sizes = [*[1] * (len(kind.shape) - array.ndim), *array.shape]
+    if sizes.pop(1) not in (1, kind.shape[1]) or any(size != 1 for size in sizes):
+        return None
+    return [kind.shape[1], *[1] * (len(kind.shape) - 2)]
+
+
+def _matrix_shape(array: Array, kind: TensorType) -> list[int] | None:
+    """The shape of a bias for a matrix product, None when the array does not broadcast to it."""
+    if kind.shape is None or array.ndim > len(kind.shape):
+        return None
+    pairs = zip(reversed(array.shape), reversed(kind.shape), strict=False)
+    if not all(size in (1, whole) for size, whole in pairs):
+        return None
+    return matrix_bias_shape(array.shape, kind.shape, kind.params.scale)
+
+
+def matrix_bias_shape(shape: Sequence[int], result: Sequence[Dim], scale: Array) -> list[int]:
+    """The shape of the codes of an addend of this shape: [N] unless it varies along other axes.
+
+    `result` is the shape of the matrix product, `scale` that of its accumulator.
+    """
+    sizes = list(shape)
+    while len(sizes) > 1 and sizes[0] == 1:
+        sizes.pop(0)
+    if not result:
+        return []
+    last = sizes[-1] if sizes else 1
+    if scale.ndim:
+        last = scale.size
+    elif isinstance(result[-1], int):
+        last = result[-1]
+    return [*sizes[:-1], last]

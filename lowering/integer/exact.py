@@ -21,6 +21,8 @@ INT32_LIMIT = 1 << 31
 _MAX_PARTS = 4
 """With more parts than this, float64 is faster than float32."""
 
+_F32: np.dtype[Any] = np.dtype(np.float32)
+
 Product = Callable[[Array], Array]
 
 
@@ -58,7 +60,7 @@ def exact_product(w: Array, x_max: int, extra: int = 0) -> tuple[Product, np.dty
     parts = _parts(w, x_max)
     if parts is not None:
         packed = [np.ascontiguousarray(w[..., part, :], np.float32) for part in parts]
-        return _split_product(packed, parts, dtype), np.dtype(np.float32)
+        return lambda x: _sum_of_parts(x, packed, parts, dtype), _F32
     if bound < FLOAT64_EXACT:
         whole = np.ascontiguousarray(w, np.float64)
         return lambda x: np.asarray(np.matmul(x, whole), dtype), np.dtype(np.float64)
@@ -66,18 +68,13 @@ def exact_product(w: Array, x_max: int, extra: int = 0) -> tuple[Product, np.dty
     return lambda x: np.asarray(np.matmul(x, integers)), np.dtype(np.int64)
 
 
-def _split_product(packed: list[Array], parts: list[slice], dtype: np.dtype[Any]) -> Product:
-    if len(packed) == 1:
-        only = packed[0]
-        return lambda x: np.asarray(np.matmul(x, only), dtype)
-
-    def run(x: Array) -> Array:
-        total: Array = np.matmul(x[..., parts[0]], packed[0]).astype(dtype)
-        for part, w in zip(parts[1:], packed[1:], strict=True):
-            total += np.matmul(x[..., part], w).astype(dtype)
-        return total
-
-    return run
+def _sum_of_parts(x: Array, packed: list[Array], parts: list[slice], dtype: np.dtype[Any]) -> Array:
+    if len(parts) == 1:
+        return np.asarray(np.matmul(x, packed[0]), dtype)
+    total = np.asarray(np.matmul(x[..., parts[0]], packed[0]), dtype)
+    for part, w in zip(parts[1:], packed[1:], strict=True):
+        total += np.matmul(x[..., part], w).astype(dtype)
+    return total
 
 
 def _parts(w: Array, x_max: int) -> list[slice] | None:
@@ -86,19 +83,38 @@ def _parts(w: Array, x_max: int) -> list[slice] | None:
     magnitudes = np.abs(w.astype(np.int64))
     if max(x_max, int(magnitudes.max(initial=0))) >= FLOAT32_EXACT:
         return None
+    reach = (FLOAT32_EXACT - 1) // max(1, x_max)
     sums = magnitudes.cumsum(axis=-2)
     parts: list[slice] = []
     start = 0
     while start < k or not parts:
-        before = sums[..., start - 1 : start, :] if start else np.zeros_like(sums[..., :1, :])
-        reach = ((sums - before) * x_max < FLOAT32_EXACT).reshape(-1, k, w.shape[-1])
+        before = sums[..., start - 1 : start, :] if start else 0
         # The sums grow along the reduction, so the count of exact rows is the end of the part.
-        end = int(reach.all(axis=(0, 2)).sum()) if w.size else k
+        exact = (sums - before <= reach).reshape(-1, k, w.shape[-1]) if w.size else None
+        end = k if exact is None else int(exact.all(axis=(0, 2)).sum())
         if end <= start < k or len(parts) == _MAX_PARTS:
             return None
         parts.append(slice(start, end))
         start = end
     return parts
+
+
+def product_of_unknown(
+    k: int, x_max: int, w_max: int, extra: int = 0
+) -> tuple[Callable[[Array, Array], Array], np.dtype[Any]]:
+    """As `exact_product` for a `w` that is known at run time only: bounded by its largest |w|.
+
+    The function takes x [..., M, K] and w [..., K, O], both in the float type that is returned.
+    """
+    bound = k * x_max * w_max
+    dtype = accumulator_dtype(bound + extra)
+    step = (FLOAT32_EXACT - 1) // max(1, x_max * w_max)
+    if k <= step * _MAX_PARTS:
+        starts = range(0, max(k, 1), max(step, 1))
+        parts = [slice(start, start + step) for start in starts]
+        return lambda x, w: _sum_of_parts(x, [w[..., p, :] for p in parts], parts, dtype), _F32
+    wide = np.dtype(np.float64 if bound < FLOAT64_EXACT else np.int64)
+    return lambda x, w: np.asarray(np.matmul(x, w), dtype), wide
 
 
 def largest_magnitude(low: int, high: int, zero_point: int) -> int:

@@ -9,11 +9,11 @@ import numpy as np
 from intonnx.ir.graph import Node
 from intonnx.ir.ops.conv import Conv, Conv1d, Conv2d, Conv3d
 from intonnx.ir.ops.quantize import Requantize
-from intonnx.ir.types import DType
+from intonnx.ir.types import Array, TensorType
 
 from .emitter import Emitter
 from .registry import emitters
-from .saturation import exact_weights
+from .saturation import exact_codes
 
 
 def attributes(op: Conv) -> dict[str, Any]:
@@ -31,34 +31,70 @@ def attributes(op: Conv) -> dict[str, Any]:
 @emitters.joins(Conv1d, Conv2d, Conv3d)
 def join_conv(op: Conv, node: Node, consumer: Node, out: Emitter) -> bool:
     """QLinearConv with a requantize to 8 bits; in the QDQ form DQ -> Conv (-> Q)."""
-    x, w = out.params(node.operands[0]), out.params(node.operands[1])
-    result = consumer.results[0]
-    requantized = isinstance(consumer.op, Requantize)
-    eight_bit = x.storage.bits == w.storage.bits == 8 and _has_kernel(x.storage, w.storage)
-    uniform = w.per_tensor or bool(np.all(w.zero_point == w.zero_point.flat[0]))
-    if out.qlinear and not (eight_bit and uniform):
+    if not out.qlinear or not _integer_operator(node, out):
         return _between(op, node, consumer, out)
-    if not out.qlinear:
-        return _between(op, node, consumer, out)
-    if not requantized or consumer.op.out.storage is not x.storage:  # type: ignore[attr-defined]
+    x, w, bias = [*node.operands, ""][:3]
+    result, kind = out.type(consumer.results[0]), out.type(w)
+    kernel = out.type(x).dtype is kind.dtype or w in out.graph.constants
+    fits = result.dtype is out.type(x).dtype and (result.quant is None or result.quant.per_tensor)
+    if not (kernel and fits):
         return False
-    bias = [*node.operands, ""][2]
+    codes, zeros = _weights(node, out)
+    # The kernel wants as many zero points as scales.
+    zero = out.constant(np.broadcast_to(zeros, kind.params.scale.shape), "zero_point")
     out.node(
         "QLinearConv",
         [
-            *out.quantized_operand(node.operands[0]),
-            *exact_weights(node, 1, 0, out),
-            *out.quantization(out.params(result)),
+            *out.quantized_operand(x),
+            *(codes, out.kernel_scale(kind.params), zero),
+            *out.quantization(result.params),
             out.operand(bias) if bias else "",
         ],
-        [result],
+        consumer.results,
         **attributes(op),
     )
     return True
 
 
-def _has_kernel(x: DType, w: DType) -> bool:
-    return x is DType.U8 or w is DType.I8
+def _integer_operator(node: Node, out: Emitter) -> bool:
+    """Whether the integer kernels take these types: one zero point serves all 8-bit weights."""
+    x, w = out.type(node.operands[0]), out.type(node.operands[1])
+    constant = out.graph.constants.get(node.operands[1])
+    if x.dtype.bits != 8 or w.dtype.bits > 8 or (w.dtype.bits < 8 and constant is None):
+        return False
+    return _uniform(w.params.zero_point) or (
+        constant is not None and _aligned(constant, w, x) is not None
+    )
+
+
+def _uniform(zeros: Array) -> bool:
+    return bool(np.all(zeros == zeros.reshape(-1)[:1]))
+
+
+def _weights(node: Node, out: Emitter) -> tuple[str, Array]:
+    """Quantized weights and their one zero point, as the kernels of onnxruntime take them."""
+    name = node.operands[1]
+    kind, constant = out.type(name), out.graph.constants.get(name)
+    zeros = kind.params.zero_point
+    if _uniform(zeros) or constant is None:
+        codes, moved = exact_codes(node, 1, 0, out)
+        assert moved is not None
+        return codes, moved.reshape(-1)[:1].reshape(()) if _uniform(moved) else moved
+    aligned = _aligned(constant, kind, out.type(node.operands[0]))
+    if aligned is None:
+        return out.operand(name), zeros.astype(kind.dtype.numpy)
+    return out.constant(aligned[0], f"{name}.aligned"), aligned[1]
+
+
+def _aligned(w: Array, kind: TensorType, x: TensorType) -> tuple[Array, Array] | None:
+    """The same weights with one zero point for all channels, in the type of `x`, if they fit."""
+    zeros = kind.params.zero_point.reshape(-1, *[1] * (w.ndim - 1))
+    centred = w.astype(np.int64) - zeros
+    low, high = int(centred.min(initial=0)), int(centred.max(initial=0))
+    if high - low > x.dtype.high - x.dtype.low:
+        return None
+    shift = x.dtype.low - low
+    return (centred + shift).astype(x.dtype.numpy), np.asarray(shift, x.dtype.numpy)
 
 
 def _between(op: Conv, node: Node, consumer: Node, out: Emitter) -> bool:
@@ -81,7 +117,11 @@ def conv(op: Conv, node: Node, out: Emitter) -> None:
     names = [*node.operands, "", "", "", ""]
     result = node.results[0]
     x, x_zero = out.unsigned(names[0], names[3])
-    w, w_zero = out.operand(names[1]), out.zero_point_operand(names[1], names[4])
+    if out.type(names[1]).quant is None:
+        w, w_zero = out.operand(names[1]), out.zero_point_operand(names[1], names[4])
+    else:
+        w, zeros = _weights(node, out)
+        w_zero = out.constant(zeros, "zero_point")
     if not names[2]:
         out.node("ConvInteger", [x, w, x_zero, w_zero], [result], **attributes(op))
         return

@@ -134,9 +134,13 @@ class Emitter:
         zeros = params.zero_point.astype(params.storage.numpy)
         return self.constant(zeros, "zero_point", params.storage)
 
+    def kernel_scale(self, params: QuantParams) -> str:
+        """The initializer of the scale in float32, the type that QLinear operators take."""
+        return self.constant(params.scale, "scale")
+
     def quantization(self, params: QuantParams) -> list[str]:
         """The initializers of scale and zero point, as QLinear operators take them."""
-        return [self.scale(params), self.zero_point(params)]
+        return [self.kernel_scale(params), self.zero_point(params)]
 
     def quantized_operand(self, name: str) -> list[str]:
         """A quantized value with its scale and zero point, as QLinear operators take it."""
@@ -144,13 +148,25 @@ class Emitter:
 
     def quantize(self, real: str, params: QuantParams, result: str) -> None:
         """Write QuantizeLinear from a real value to `result`."""
-        self.node("QuantizeLinear", [real, *self.quantization(params)], [result],
+        inputs = [real, self.scale(params), self.zero_point(params)]
+        self.node("QuantizeLinear", inputs, [result],
                   axis=params.axis, block_size=params.block)  # fmt: skip
 
     def dequantize(self, name: str, result: str) -> None:
-        """Write DequantizeLinear from codes to `result`."""
+        """Write DequantizeLinear from codes to `result`.
+
+        The scale of an accumulator is a product, which a narrower float type may not hold: it stays
+        in float32, and the real value is cast.
+        """
         params = self.params(name)
-        self.node("DequantizeLinear", self.quantized_operand(name), [result],
+        if params.storage.bits > 16 and params.expressed is not DType.F32:
+            wide = params.model_copy(update={"expressed": DType.F32})
+            inputs = [self.operand(name), *self.quantization(wide)]
+            real = self.value("DequantizeLinear", inputs, f"{result}.f32", axis=params.axis)
+            self.node("Cast", [real], [result], to=element_of_dtype(params.expressed))
+            return
+        inputs = [self.operand(name), self.scale(params), self.zero_point(params)]
+        self.node("DequantizeLinear", inputs, [result],
                   axis=params.axis, block_size=params.block)  # fmt: skip
 
     def real(self, name: str) -> str:
@@ -161,14 +177,23 @@ class Emitter:
         return self._real[name]
 
     def real_bias(self, name: str, accumulator: QuantParams) -> str:
-        """The real value of an int32 bias at the scale of its accumulator."""
+        """The real value of an int32 bias, whose last axis has the scales of its accumulator."""
         key = f"{name}.real"
-        if key not in self._real:
-            self._real[key] = self.fresh(key)
-            inputs = [self.operand(name), *self.quantization(accumulator)]
-            axis = None if accumulator.per_tensor else 0
-            self.node("DequantizeLinear", inputs, [self._real[key]], axis=axis)
-        return self._real[key]
+        if key in self._real:
+            return self._real[key]
+        codes, shape = self.operand(name), self.graph.types[name].shape or ()
+        axis = None if accumulator.per_tensor else max(0, len(shape) - 1)
+        if axis is not None and shape[-1:] != (accumulator.scale.size,):
+            sizes = np.asarray([accumulator.scale.size], np.int64)
+            codes = self.value("Expand", [codes, self.constant(sizes, "shape")], f"{name}.columns")
+        result = self._real[key] = self.fresh(key)
+        inputs = [codes, *self.quantization(accumulator)]
+        if accumulator.expressed is DType.F32:
+            self.node("DequantizeLinear", inputs, [result], axis=axis)
+        else:
+            real = self.value("DequantizeLinear", inputs, f"{key}.f32", axis=axis)
+            self.node("Cast", [real], [result], to=element_of_dtype(accumulator.expressed))
+        return result
 
     def zero_point_operand(self, name: str, zero: str) -> str:
         """The zero point of an integer operand: the value `zero`, else that of its type."""
@@ -185,11 +210,12 @@ class Emitter:
         codes, zero_point = self.operand(name), self.zero_point_operand(name, zero)
         if self.graph.types[name].dtype is not DType.I8:
             return codes, zero_point
-        return self._moved_up(codes), self._moved_up(
+        return self.moved_up(codes), self.moved_up(
             zero_point or self.constant(np.zeros((), np.int8), "zero_point")
         )
 
-    def _moved_up(self, codes: str) -> str:
+    def moved_up(self, codes: str) -> str:
+        """The value of s8 codes or zero points as u8: 128 is added."""
         if codes not in self._unsigned:
             wide = self.value("Cast", [codes], f"{codes}.i32", to=onnx.TensorProto.INT32)
             offset = self.constant(np.asarray(128, np.int32), "offset")

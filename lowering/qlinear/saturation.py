@@ -1,8 +1,10 @@
-"""Weights that CPUs without VNNI would multiply wrongly.
+"""Weights in the type that the kernels of the runtime multiply exactly.
 
-On such x86 CPUs the u8 x s8 kernels of onnxruntime add two neighbouring products in int16, where
-255 * 127 * 2 saturates. Moving the weights from s8 to u8 (code + 128, zero point + 128) keeps every
-value and uses kernels that are exact everywhere. It is done only for weights that can reach it.
+On x86 CPUs without VNNI the u8 x s8 kernels of onnxruntime add two neighbouring products in int16,
+where 255 * 127 * 2 saturates. Moving the weights from s8 to u8 (code + 128, zero point + 128) keeps
+every value and uses kernels that are exact everywhere. It is done only for weights that can reach
+it. For s8 activations with u8 weights there is no kernel at all: these weights move to s8. Weights
+under 8 bits take a byte each.
 """
 
 from __future__ import annotations
@@ -10,44 +12,61 @@ from __future__ import annotations
 import numpy as np
 
 from intonnx.ir.graph import Node
-from intonnx.ir.types import Array, DType, QuantParams
+from intonnx.ir.types import Array, DType, TensorType
 
-from .emitter import Emitter
+from .emitter import Emitter, Runtime
 
 INT16_MAX = 32767
 
 
-def can_saturate(w: Array, x: QuantParams, reduction_axis: int) -> bool:
+def can_saturate(w: Array, x: TensorType, reduction_axis: int) -> bool:
     """Whether two products of raw codes, neighbours on the reduction axis, can leave int16.
 
-    `w` holds s8 codes of any shape, `x` are the parameters of u8 activations. A pair may also meet
-    across the end of a row, so the two largest magnitudes of one sign decide.
+    `w` holds s8 codes of any shape, `x` is the type of the activation, u8 if there is a danger. A
+    pair may also meet across the end of a row, so the two largest magnitudes of one sign decide.
     """
-    if x.storage is not DType.U8:
+    if x.dtype is not DType.U8:
         return False
+    x_max = x.dtype.high if x.quant is None else x.quant.qmax
     rows = np.moveaxis(w.astype(np.int64), reduction_axis, 0).reshape(w.shape[reduction_axis], -1)
     highest = np.sort(np.maximum(rows, 0), axis=None)[-2:].sum()
     lowest = -np.sort(np.minimum(rows, 0), axis=None)[:2].sum()
-    return bool(x.qmax * highest > INT16_MAX or x.qmax * lowest > INT16_MAX + 1)
+    return bool(x_max * highest > INT16_MAX or x_max * lowest > INT16_MAX + 1)
 
 
-def exact_weights(node: Node, index: int, reduction_axis: int, out: Emitter) -> list[str]:
-    """The weights at this operand with scale and zero point, moved to u8 where they must be."""
+def exact_codes(
+    node: Node, index: int, reduction_axis: int, out: Emitter, zero: str = ""
+) -> tuple[str, Array | None]:
+    """The weights at this operand and their zero points, moved to another type if need be.
+
+    `zero` names the zero point of plain integers; quantized ones have it in their type. What is
+    not constant stays as it is, and a zero point that is not known is None.
+    """
     name = node.operands[index]
-    w, params = out.graph.constants.get(name), out.params(name)
-    x = out.params(node.operands[0])
-    hazard = (
-        out.runtime == "onnxruntime"
-        and w is not None
-        and params.storage is DType.I8
-        and can_saturate(w, x, reduction_axis)
+    kind, x = out.type(name), out.type(node.operands[0])
+    w, zeros = out.graph.constants.get(name), _constant_zero(kind, zero, out)
+    if w is None or zeros is None:
+        return out.operand(name), None if zeros is None else zeros.astype(kind.dtype.numpy)
+    storage = DType.I8 if kind.dtype.signed else DType.U8
+    offset = _offset(w, storage, x, reduction_axis, out.runtime)
+    if not offset and kind.dtype is storage:
+        return out.operand(name), zeros.astype(storage.numpy)
+    if offset:
+        storage = DType.U8 if storage is DType.I8 else DType.I8
+    moved = (w.astype(np.int16) + offset).astype(storage.numpy)
+    return (
+        out.constant(moved, f"{name}.{storage}"),
+        (zeros.astype(np.int16) + offset).astype(storage.numpy),
     )
-    if not hazard or w is None:
-        return out.quantized_operand(name)
-    codes = (w.astype(np.int16) + 128).astype(np.uint8)
-    zeros = (params.zero_point + 128).astype(np.uint8)
-    return [
-        out.constant(codes, f"{name}.u8"),
-        out.scale(params),
-        out.constant(zeros, "zero_point"),
-    ]
+
+
+def _offset(w: Array, storage: DType, x: TensorType, reduction_axis: int, runtime: Runtime) -> int:
+    if storage is DType.U8:
+        return -128 if x.dtype is DType.I8 else 0
+    return 128 if runtime == "onnxruntime" and can_saturate(w, x, reduction_axis) else 0
+
+
+def _constant_zero(kind: TensorType, zero: str, out: Emitter) -> Array | None:
+    if kind.quant is not None:
+        return kind.quant.zero_point
+    return out.graph.constants.get(zero) if zero else np.zeros((), np.int64)
