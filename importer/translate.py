@@ -12,7 +12,8 @@ from intonnx.ir.errors import IntonnxError, ModelFailure
 from intonnx.ir.graph import Graph, Node, Refusal, Source
 from intonnx.ir.op import Op
 from intonnx.ir.ops.onnx_op import OnnxOp
-from intonnx.ir.types import UNKNOWN_DIM, Array, DType, TensorType, dtype_of, plain
+from intonnx.ir.shapes import refined
+from intonnx.ir.types import Array, DType, TensorType, dtype_of, plain
 from intonnx.protos import array_of, type_of, unknown_type
 
 from . import rules
@@ -215,19 +216,6 @@ class Translation:
             folded=tuple(self._folded),
             metadata=metadata_of(self._model),
         )
-
-
-def refined(inferred: TensorType, declared: TensorType | None) -> TensorType:
-    """The inferred type with unknown sizes filled in from the declared one."""
-    if declared is None or declared.shape is None:
-        return inferred
-    if inferred.shape is None:
-        return inferred.with_shape(declared.shape)
-    if len(inferred.shape) != len(declared.shape):
-        return inferred
-    return inferred.with_shape(
-        [b if a == UNKNOWN_DIM else a for a, b in zip(inferred.shape, declared.shape, strict=True)]
-    )
 
 
 def _vague(kind: TensorType | None) -> bool:

@@ -10,6 +10,7 @@ import networkx as nx
 from .errors import IntonnxError, ModelFailure
 from .graph import Graph, Node, Source
 from .op import Op
+from .shapes import refined
 from .types import Array, TensorType
 
 NodeId = int
@@ -131,6 +132,18 @@ class Rewriter:
             node = self._nodes[node_id]
             operands = tuple(new if name == old else name for name in node.operands)
             self.update(node_id, replace(node, operands=operands))
+
+    def rename(self, old: str, new: str) -> None:
+        """Give a value that a node makes another name, which no node makes.
+
+        What was known of the new name's shape stays known.
+        """
+        node_id = self._producer[old]
+        node = self._nodes[node_id]
+        results = tuple(new if name == old else name for name in node.results)
+        self.types[new] = refined(self.types[old], self.types.get(new))
+        self.update(node_id, replace(node, results=results))
+        self.replace_uses(old, new)
 
     def finish(self) -> Graph:
         """The changed graph: dead nodes and constants dropped, in topological order.
