@@ -1,0 +1,65 @@
+"""Movers on codes: the same operator of ONNX, which moves any integers."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+import onnx
+
+from intonnx.ir.graph import Node
+from intonnx.ir.types import DType
+from intonnx.protos import element_of_dtype
+
+from .emitter import Emitter
+
+WHOLE_BYTES = frozenset(
+    {DType.U8, DType.I8, DType.U16, DType.I16, DType.U32, DType.I32, DType.U64, DType.I64}
+)
+"""What the CPU kernels of onnxruntime 1.32 move; of the narrower types only Transpose does any."""
+
+
+def move(
+    op_type: str,
+    node: Node,
+    out: Emitter,
+    others: Sequence[str] = (),
+    *,
+    kernels: Collection[DType] = WHOLE_BYTES,
+    **attributes: Any,
+) -> None:
+    """Write the operator on the codes of operand 0, or between DQ and Q.
+
+    The latter where the form asks for it, and where no kernel moves the type: `kernels` are those
+    that one does. Sums of 32 or 64 bits have no QuantizeLinear: without a kernel they are moved as
+    float64.
+    """
+    data = node.operands[0]
+    kind = out.type(data)
+    has_kernel = kind.dtype in kernels or (out.runtime == "standard" and kind.dtype in WHOLE_BYTES)
+    narrow = kind.quant is not None and kind.dtype.bits <= 16
+    if has_kernel and not (narrow and not out.qlinear):
+        out.node(op_type, [out.operand(data), *others], node.results, **attributes)
+    elif narrow:
+        _between(op_type, node, out, others, attributes)
+    else:
+        _as_float64(op_type, node, out, others, attributes)
+
+
+def _between(
+    op_type: str, node: Node, out: Emitter, others: Sequence[str], attributes: dict[str, Any]
+) -> None:
+    names = [out.fresh(f"{name}.unquantized") if name else "" for name in node.results]
+    out.node(op_type, [out.real(node.operands[0]), *others], names, **attributes)
+    for name, result in zip(names, node.results, strict=True):
+        if result:
+            out.quantize(name, out.params(result), result)
+
+
+def _as_float64(
+    op_type: str, node: Node, out: Emitter, others: Sequence[str], attributes: dict[str, Any]
+) -> None:
+    data, result = node.operands[0], node.results[0]
+    wide = out.value("Cast", [out.operand(data)], f"{data}.wide", to=onnx.TensorProto.DOUBLE)
+    moved = out.value(op_type, [wide, *others], f"{result}.wide", **attributes)
+    out.node("Cast", [moved], [result], to=element_of_dtype(out.type(data).dtype))
