@@ -78,7 +78,10 @@ def lift_quantizers(rewriter: Rewriter) -> None:
             if rule is not None:
                 _lift(Boundary(rewriter, node_id), rule)
             elif (lifting := lifting_rule(node.op.op_type)) is not None:
-                lifting(Boundary(rewriter, node_id))
+                boundary = Boundary(rewriter, node_id)
+                # Without a quantizer to move, types that later steps still refine would be read.
+                if boundary.quantizers() and not boundary.read_as_float():
+                    lifting(boundary)
 
 
 def _lift(boundary: Boundary, rule: CodesRule) -> None:

@@ -44,11 +44,7 @@ def quantize_concat(boundary: Boundary) -> Refusal | None:
 
 def _quantized(boundary: Boundary, kinds: list[TensorType], axis: int) -> Refusal | None:
     """One concatenate for each quantizer; constants take the parameters of the result now."""
-    wanted: list[QuantParams] = []
-    for node_id in boundary.quantizers():
-        quantizer = boundary.rewriter.node(node_id).op
-        assert isinstance(quantizer, Quantize)
-        wanted.append(quantizer.out)
+    wanted = boundary.quantizer_params()
     if not all(out.per_tensor and out.storage.bits <= 16 for out in wanted):
         return Refusal(
             code=Code.PER_AXIS_INPUT,
@@ -59,21 +55,13 @@ def _quantized(boundary: Boundary, kinds: list[TensorType], axis: int) -> Refusa
     misfit = boundary.misfit(Concatenate(axis=axis, out=wanted[0]), codes)
     if misfit is not None:
         return misfit
-    for node_id, out in zip(boundary.quantizers(), wanted, strict=True):
-        made: dict[str, str] = {}
-        for index, name in enumerate(boundary.node.operands):
-            if name not in made:
-                made[name] = _operand(boundary, index, out)
-        quantizer_node = boundary.rewriter.remove(node_id)
-        boundary.rewriter.emit(
-            Concatenate(axis=axis, out=out),
-            [made[name] for name in boundary.node.operands],
-            quantizer_node.results,
-            sources=[*boundary.node.sources, *quantizer_node.sources],
-            before=boundary.node_id,
-        )
-    boundary.rewriter.remove(boundary.node_id)
-    return None
+
+    def operands(out: QuantParams) -> list[str]:
+        names = dict(zip(boundary.node.operands, range(len(kinds)), strict=True))
+        made = {name: _operand(boundary, index, out) for name, index in names.items()}
+        return [made[name] for name in boundary.node.operands]
+
+    return boundary.produced(lambda out: Concatenate(axis=axis, out=out), operands)
 
 
 def _operand(boundary: Boundary, index: int, out: QuantParams) -> str:
