@@ -161,7 +161,7 @@ class QuantParams(Record):
         low, high: a storage range narrower than that of `storage`, or None.
 
     Raises ValueError (through pydantic) when a scale is not finite and positive, when the shapes
-    differ, or when a zero point is out of the storage range.
+    differ, or when a zero point or the narrower range is out of the storage range.
     """
 
     storage: DType
@@ -180,6 +180,10 @@ class QuantParams(Record):
         bad = self.scale[~(np.isfinite(self.scale) & (self.scale > 0))]
         if bad.size:
             raise ValueError(f"the scale {bad.flat[0]} is not a finite number above zero")
+        if not self.expressed.is_float:
+            raise ValueError(f"the expressed type {self.expressed} is not a float type")
+        if not self.storage.low <= self.qmin <= self.qmax <= self.storage.high:
+            raise ValueError(f"codes {self.qmin} to {self.qmax} leave the range of {self.storage}")
         self._check_shapes()
         outside = (self.zero_point < self.storage.low) | (self.zero_point > self.storage.high)
         if bool(np.any(outside)):
@@ -196,8 +200,12 @@ class QuantParams(Record):
             )
         if (self.axis is None) != (self.scale.ndim == 0):
             raise ValueError("an axis is given exactly when there is more than one scale")
+        if self.axis is not None and self.axis < 0:
+            raise ValueError(f"the axis {self.axis} is negative")
         if self.block is None and self.scale.ndim > 1:
             raise ValueError("scales of rank 2 or more need a block size")
+        if self.block is not None and (self.block < 1 or self.axis is None):
+            raise ValueError(f"the block size {self.block} is not positive or has no axis")
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, QuantParams) and self._key() == other._key()
@@ -259,13 +267,17 @@ class QuantParams(Record):
         return self.model_copy(update={"axis": axis})
 
 
-def accumulator(scale: Array, axis: int | None, storage: DType = DType.I32) -> QuantParams:
+def accumulator(
+    scale: Array, axis: int | None, storage: DType = DType.I32, expressed: DType = DType.F32
+) -> QuantParams:
     """Parameters of a sum of products: zero point 0, the scale the product of the inputs' scales.
 
-    A per-axis scale of length 1 is kept per axis; `axis` is None exactly for rank 0.
+    A per-axis scale of length 1 is kept per axis; `axis` is None exactly for rank 0. `expressed` is
+    the float type of the real sums, that of the inputs.
     """
+    zeros = np.zeros(np.shape(scale), np.int64)
     return QuantParams(
-        storage=storage, scale=scale, zero_point=np.zeros(np.shape(scale), np.int64), axis=axis
+        storage=storage, scale=scale, zero_point=zeros, axis=axis, expressed=expressed
     )
 
 

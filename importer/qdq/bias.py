@@ -37,18 +37,20 @@ def bias_operand(
     return codes if isinstance(codes, Refusal) else bias_constant(boundary, index, codes)
 
 
-def accumulator_scale(op: Op, x: Quantized, weights: Quantized, axis: int) -> Array | Refusal:
+def accumulator_scale(
+    op: Op, x: TensorType, weights: TensorType, axis: int, names: str
+) -> Array | Refusal:
     """The scale of the accumulator, rank 1 when the weights are quantized along `axis`.
 
-    Refuses scales whose product float32 cannot hold.
+    Refuses scales whose product float32 cannot hold; `names` says whose they are.
     """
     try:
-        return product_scale(op, x.type, weights.type, axis)
+        return product_scale(op, x, weights, axis)
     except TypeFailure:
         return Refusal(
             code=Code.UNSUPPORTED_TYPE,
-            detail=f"the product of the scales of '{x.name}' and '{weights.name}' leaves the range "
-            "of float32: choose scales nearer to 1",
+            detail=f"the product of the scales of {names} leaves the range of float32: choose "
+            "scales nearer to 1",
         )
 
 

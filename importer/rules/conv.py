@@ -5,15 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from intonnx.importer.node_view import NodeView
-from intonnx.importer.qdq.bias import bias_operand
-from intonnx.importer.qdq.boundary import Boundary
+from intonnx.importer.qdq.bias import accumulator_scale, bias_operand
+from intonnx.importer.qdq.boundary import Boundary, Quantized
 from intonnx.importer.registry import imports, quantizes
-from intonnx.ir.errors import ModelFailure
 from intonnx.ir.graph import Refusal
-from intonnx.ir.ops.conv import Conv, Conv1d, Conv2d, Conv3d, product_scale
+from intonnx.ir.ops.conv import Conv, Conv1d, Conv2d, Conv3d
 from intonnx.ir.ops.quantize import Requantize
 from intonnx.ir.reasons import Code
-from intonnx.ir.types import TensorType
+from intonnx.ir.types import TensorType, quantized
 
 _BY_RANK: dict[int, type[Conv]] = {3: Conv1d, 4: Conv2d, 5: Conv3d}
 
@@ -21,6 +20,8 @@ _BY_RANK: dict[int, type[Conv]] = {3: Conv1d, 4: Conv2d, 5: Conv3d}
 def conv_op(attribute: dict[str, Any], w: TensorType) -> Conv | None:
     """The convolution for weights of this type; None when the kernel's size is not known."""
     if w.rank not in _BY_RANK or w.shape is None:
+        return None
+    if not all(isinstance(size, int) for size in w.shape[2:]):
         return None
     n = len(w.shape) - 2
     auto_pad = attribute.get("auto_pad", "NOTSET")
@@ -36,24 +37,22 @@ def conv_op(attribute: dict[str, Any], w: TensorType) -> Conv | None:
 @quantizes("Conv")
 def quantize_conv(boundary: Boundary) -> Refusal | None:
     """Multiply codes into an accumulator; the bias joins it at the accumulator's scale."""
-    x, w = boundary.needs_activation(0), boundary.quantized(1)
+    x, w = boundary.needs_activation(0), _weights(boundary)
     if isinstance(x, Refusal):
         return x
-    if w is None:
-        return boundary_refusal(boundary)
-    if w.params.axis not in (None, 0):
-        return Refusal(
-            code=Code.PER_AXIS_INPUT,
-            detail=f"the weights '{w.name}' have scales along axis {w.params.axis}: quantize them "
-            "per tensor or per output channel (axis 0)",
-        )
+    if isinstance(w, Refusal):
+        return w
     op = conv_op(boundary.op.attributes, w.type)
-    if op is None:
+    if op is None or x.type.rank is None:
         return Refusal(
             code=Code.UNSUPPORTED_ATTRIBUTE,
-            detail=f"the weights '{w.name}' have rank {w.type.rank}: ranks 3 to 5 are convolutions",
+            detail=f"'{x.name}' has rank {x.type.rank}, the weights '{w.name}' have shape "
+            f"{w.type.shape}: known ranks 3 to 5 and a known kernel make a convolution",
         )
-    bias = bias_operand(boundary, 2, product_scale(op, x.type, w.type, 0), w.type)
+    scale = accumulator_scale(op, x.type, w.type, 0, f"'{x.name}' and '{w.name}'")
+    if isinstance(scale, Refusal):
+        return scale
+    bias = bias_operand(boundary, 2, scale, w.type)
     if isinstance(bias, Refusal):
         return bias
     name = boundary.node.results[0]
@@ -61,13 +60,28 @@ def quantize_conv(boundary: Boundary) -> Refusal | None:
     return None
 
 
-def boundary_refusal(boundary: Boundary) -> Refusal:
-    """Weights that arrive as float: nothing is quantized that the model did not quantize."""
-    return Refusal(
-        code=Code.INPUT_NOT_QUANTIZED,
-        detail=f"the weights '{boundary.name(1)}' arrive as float: give them as a "
-        "DequantizeLinear of integers",
-    )
+def _weights(boundary: Boundary) -> Quantized | Refusal:
+    """Input 1 as codes with one scale, or one for each output channel."""
+    w = boundary.quantized(1)
+    if w is None or w.params.storage.bits > 16:
+        return Refusal(
+            code=Code.INPUT_NOT_QUANTIZED,
+            detail=f"the weights '{boundary.name(1)}' do not arrive as 16-bit codes or narrower "
+            "ones: give them as a DequantizeLinear of integers",
+        )
+    if w.params.block is not None:
+        return Refusal(
+            code=Code.BLOCKED_INPUT,
+            detail=f"the weights '{w.name}' have a scale for each {w.params.block} elements along "
+            f"axis {w.params.axis}: quantize them per tensor or per output channel (axis 0)",
+        )
+    if w.params.axis not in (None, 0):
+        return Refusal(
+            code=Code.PER_AXIS_INPUT,
+            detail=f"the weights '{w.name}' have scales along axis {w.params.axis}: quantize them "
+            "per tensor or per output channel (axis 0)",
+        )
+    return w
 
 
 @imports("QLinearConv", since=10)
@@ -77,13 +91,19 @@ def qlinear_conv(node: NodeView) -> None:
     w_params = node.params(4, 5, node.type(3).dtype, rank=node.type(3).rank, axis=0)
     y_params = node.params(6, 7, node.type(7).dtype, rank=None, axis=None)
     op = conv_op(_attributes(node), node.type(3))
-    if x_params is None or w_params is None or y_params is None or op is None:
+    if x_params is None or w_params is None or y_params is None:
         return node.keep(
             Refusal(
                 code=Code.RUNTIME_PARAMETERS,
                 detail=f"a scale or zero point of {node.label} is computed at run time",
             )
         )
+    if op is None or node.type(0).rank is None:
+        return node.keep(_unknown_shape(node, 3))
+    kinds = quantized(x_params, None), quantized(w_params, None)
+    scale = accumulator_scale(op, *kinds, 0, node.label)
+    if isinstance(scale, Refusal):
+        return node.keep(scale)
     x, w = node.codes(node.input(0), x_params), node.codes(node.input(3), w_params)
     bias = node.input(8) if node.has(8) else ""
     accumulator = node.emit(op, [x, w, bias], [node.fresh("accumulator")])
@@ -95,11 +115,20 @@ def qlinear_conv(node: NodeView) -> None:
 def conv_integer(node: NodeView) -> None:
     """ConvInteger: x, w, x_zero_point, w_zero_point; zero points are values, often computed."""
     op = conv_op(_attributes(node), node.type(1))
-    if op is None:
-        raise ModelFailure(f"the weights have rank {node.type(1).rank}")
+    if op is None or node.type(0).rank is None:
+        return node.keep(_unknown_shape(node, 1))
     zeros = [node.integers(node.input(i)) if node.has(i) else "" for i in (2, 3)]
     operands = [node.integers(node.input(0)), node.integers(node.input(1)), "", *zeros]
     node.emit(op, operands)
+    return None
+
+
+def _unknown_shape(node: NodeView, weights: int) -> Refusal:
+    return Refusal(
+        code=Code.UNSUPPORTED_ATTRIBUTE,
+        detail=f"'{node.input(0)}' has rank {node.type(0).rank}, '{node.input(weights)}' has shape "
+        f"{node.type(weights).shape}: known ranks 3 to 5 and a known kernel make a convolution",
+    )
 
 
 def _attributes(node: NodeView) -> dict[str, Any]:

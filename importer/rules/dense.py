@@ -72,7 +72,7 @@ def _multiplied(boundary: Boundary, a: Quantized, b: Quantized, beta: float) -> 
             code=Code.UNSUPPORTED_TYPE,
             detail=f"the rank of '{a.name}' or '{b.name}' is not known: declare its shape",
         )
-    scale = accumulator_scale(op, a, b, b.type.rank - 1)
+    scale = accumulator_scale(op, a.type, b.type, b.type.rank - 1, f"'{a.name}' and '{b.name}'")
     if isinstance(scale, Refusal):
         return scale
     bias = ""
@@ -181,6 +181,8 @@ def qlinear_matmul(node: NodeView) -> None:
     y = _parameters(node, 6, node.type(7).dtype, None)
     if isinstance(a, Refusal) or isinstance(b, Refusal) or isinstance(y, Refusal):
         return node.keep(_first_refusal(a, b, y))
+    if (refusal := _product_refusal(node, 3, a, b)) is not None:
+        return node.keep(refusal)
     operands = [node.codes(node.input(0), a), node.codes(node.input(3), b)]
     accumulator = node.emit(product_op(node.type(3)), operands, [node.fresh("accumulator")])
     node.emit(Requantize(out=y), [accumulator])
@@ -190,9 +192,12 @@ def qlinear_matmul(node: NodeView) -> None:
 @imports("MatMulInteger", since=10)
 def matmul_integer(node: NodeView) -> None:
     """MatMulInteger: a, b, a_zero_point, b_zero_point; zero points are values, often computed."""
+    if (refusal := _rank_refusal(node, 1)) is not None:
+        return node.keep(refusal)
     zeros = [node.integers(node.input(i)) if node.has(i) else "" for i in (2, 3)]
     operands = [node.integers(node.input(0)), node.integers(node.input(1)), "", *zeros]
     node.emit(product_op(node.type(1)), operands)
+    return None
 
 
 @imports("QGemm", since=1, domain="com.microsoft")
@@ -212,6 +217,8 @@ def qgemm(node: NodeView) -> None:
     if scaled is None:
         detail = f"alpha of {node.label} is {alpha}, which no scale of '{node.input(0)}' expresses"
         return node.keep(Refusal(code=Code.UNSUPPORTED_ATTRIBUTE, detail=detail))
+    if (refusal := _product_refusal(node, 3, scaled, b)) is not None:
+        return node.keep(refusal)
     left, right = node.codes(node.input(0), scaled), node.codes(node.input(3), b)
     if node.attribute("transA", 0):
         left = _flipped(node, 0, left, scaled)
@@ -230,6 +237,26 @@ def _flipped(node: NodeView, index: int, name: str, params: QuantParams) -> str:
         return node.emit(EXCHANGE, [name], [node.fresh("transposed")])
     (kind,) = EXCHANGE.infer([quantized(params, codes.shape)])
     return node.new_constant(f"{name}.transposed", np.ascontiguousarray(codes.T), kind)
+
+
+def _product_refusal(
+    node: NodeView, b: int, left: QuantParams, right: QuantParams
+) -> Refusal | None:
+    """A refusal when the product of the scales, or a rank, is not known or not possible."""
+    if (refusal := _rank_refusal(node, b)) is not None:
+        return refusal
+    kinds = quantized(left, None), quantized(right, None)
+    scale = accumulator_scale(Dense(), *kinds, right.axis or 0, node.label)
+    return scale if isinstance(scale, Refusal) else None
+
+
+def _rank_refusal(node: NodeView, b: int) -> Refusal | None:
+    if node.type(0).rank is not None and node.type(b).rank is not None:
+        return None
+    return Refusal(
+        code=Code.UNSUPPORTED_TYPE,
+        detail=f"the rank of '{node.input(0)}' or '{node.input(b)}' is not known",
+    )
 
 
 def _first_refusal(*found: QuantParams | Refusal | None) -> Refusal | None:

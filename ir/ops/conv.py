@@ -84,7 +84,8 @@ class Conv(Op):
         absent = all(kind is None for kind in operands[3:])
         self.require(absent, "C6", "zero points are given twice")
         scale = product_scale(self, x, w, 0)
-        return (quantized(accumulator(scale, 1 if scale.ndim else None), shape),)
+        axis = 1 if scale.ndim else None
+        return (quantized(accumulator(scale, axis, expressed=x.quant.expressed), shape),)
 
     def _check_bias(self, bias: TensorType | None, channels: int | str) -> None:
         if bias is None:

@@ -44,7 +44,8 @@ class MatrixProduct(Op):
         columns = (b.rank or 0) - 1
         self.require(b.params.per_tensor or columns > 0, "C3", "the vector b is quantized per axis")
         scale = product_scale(self, a, b, columns)
-        return (quantized(accumulator(scale, len(shape) - 1 if scale.ndim else None), shape),)
+        axis = len(shape) - 1 if scale.ndim else None
+        return (quantized(accumulator(scale, axis, expressed=a.quant.expressed), shape),)
 
     def _result_shape(self, a: Sequence[Dim], b: Sequence[Dim]) -> tuple[Dim, ...]:
         raise NotImplementedError

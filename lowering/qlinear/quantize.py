@@ -37,7 +37,8 @@ def requantize(op: Requantize, node: Node, out: Emitter) -> None:
     k = params.along(rank)[0] / op.out.along(rank)[0]
     multiplier = out.constant(np.asarray(k, np.float32), "multiplier")
     scaled = out.value("Mul", [zero_based, multiplier], f"{result}.scaled")
-    ones = op.out.model_copy(update={"scale": np.ones_like(op.out.scale)})
+    update = {"scale": np.ones_like(op.out.scale), "expressed": DType.F32}
+    ones = op.out.model_copy(update=update)
     out.quantize(scaled, ones, result)
 
 
