@@ -1,0 +1,202 @@
+"""The commands. Each imports what it needs when it runs, so that `--help` needs none of it."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from intonnx import __version__
+from intonnx.lowering.numerics import Numerics
+
+from .program import Program
+
+app = typer.Typer(
+    name="intonnx",
+    cls=Program,
+    help="Import pre-quantized ONNX models, run them in exact integers, or export a QLinear graph.",
+    epilog="Exit codes: 0 done, 1 the answer is no (verify failed), 2 bad use or bad input.",
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich" if sys.stdout.isatty() else None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+Model = Annotated[Path, typer.Argument(metavar="MODEL", help="ONNX model, or a saved graph.")]
+InputFiles = Annotated[
+    list[str] | None,
+    typer.Option("--input", "-i", metavar="NAME=FILE.npy",
+                 help="Array for one input; or one .npz with all of them. Repeatable."),
+]  # fmt: skip
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"intonnx {__version__}")
+        raise typer.Exit
+
+
+@app.callback(invoke_without_command=True)
+def root(
+    context: typer.Context,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """What every command shares."""
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+@app.command()
+def inspect(
+    model: Model,
+    as_json: AsJson = False,
+    text: Annotated[bool, typer.Option("--text", help="Print the graph in text form.")] = False,
+) -> None:
+    """Say what is integer, what is float, and why."""
+    from .files import open_graph
+    from .inspection import inspect_graph, show_inspection
+    from .progress import working
+
+    if as_json and text:
+        raise typer.BadParameter("--json and --text exclude each other")
+    with working("importing"):
+        graph = open_graph(model)
+    if text:
+        print(graph)
+    elif as_json:
+        print(inspect_graph(graph, model).model_dump_json(indent=2))
+    else:
+        show_inspection(inspect_graph(graph, model))
+
+
+@app.command()
+def compile(  # noqa: A001
+    model: Model,
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="OUT", help="File to write.")],
+    target: Annotated[
+        Literal["onnx", "integer"] | None,
+        typer.Option(help="A quantized ONNX model, or a graph that `run` executes in integers "
+                          "(default: integer if OUT ends in .intonnx, else onnx)."),
+    ] = None,
+    numerics: Annotated[
+        Numerics | None, typer.Option(help="For integer: the arithmetic (default qlinear).")
+    ] = None,
+    form: Annotated[
+        Literal["qlinear", "qdq"] | None,
+        typer.Option(help="For onnx: QLinear operators, or DQ -> op -> Q (default qlinear)."),
+    ] = None,
+    runtime: Annotated[
+        Literal["onnxruntime", "standard"] | None,
+        typer.Option(help="For onnx: with com.microsoft operators or ai.onnx only "
+                          "(default onnxruntime)."),
+    ] = None,
+) -> None:  # fmt: skip
+    """Write a QLinear or QDQ model, or an integer graph."""
+    from .compilation import write_integer, write_onnx
+    from .files import check_output
+
+    target = target or ("integer" if output.suffix == ".intonnx" else "onnx")
+    if target == "onnx" and numerics is not None:
+        raise typer.BadParameter("--numerics goes with --target integer")
+    if target == "integer" and (form is not None or runtime is not None):
+        raise typer.BadParameter("--form and --runtime go with --target onnx")
+    check_output(output, model)
+    if target == "onnx":
+        write_onnx(model, output, form or "qlinear", runtime or "onnxruntime")
+    else:
+        write_integer(model, output, numerics or "qlinear")
+
+
+@app.command()
+def run(
+    model: Model,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="OUT.npz", help="File for the outputs.")
+    ],
+    inputs: InputFiles = None,
+    trace: Annotated[
+        Path | None,
+        typer.Option(metavar="OUT.npz", help="File for every inner value, by name."),
+    ] = None,
+    numerics: Annotated[
+        Numerics | None,
+        typer.Option(help="The arithmetic (default: that of the saved graph, else qlinear)."),
+    ] = None,
+) -> None:
+    """Run a model in integers on arrays from files.
+
+    MODEL may also be a graph that `compile --target integer` wrote.
+    """
+    from .execution import run_model
+    from .files import check_output
+
+    for path in (output, trace):
+        if path is not None:
+            check_output(path, model)
+    run_model(model, inputs or [], output, trace, numerics)
+
+
+@app.command()
+def verify(
+    model: Model,
+    inputs: InputFiles = None,
+    max_quanta: Annotated[
+        float,
+        typer.Option(min=0, help="Largest difference of one operator that is fed the reference's "
+                                 "values. It does not grow with the depth of the model."),
+    ] = 1,
+    samples: Annotated[int, typer.Option(min=1, help="Number of random inputs.")] = 4,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the random inputs.")] = 0,
+    batch: Annotated[
+        int, typer.Option(min=1, help="Size of the first axis of random inputs if not fixed.")
+    ] = 1,
+    dim: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=SIZE", help="Size of another symbolic axis, '?' if it has no name; else 1."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:  # fmt: skip
+    """Compare with the QDQ meaning and onnxruntime.
+
+    The integer execution is held against the literal QDQ meaning of the model and, where it is
+    installed, against onnxruntime on the model and on what `compile` writes.
+
+    Each operator is fed the operand values of the reference, so that one limit, by default one
+    quantum, holds for every operator. Without --input, inputs are random over the ranges that the
+    model's quantizers cover. Exit code 1 when a difference is beyond its limit.
+    """
+    from .verifying import RandomInputs, show_verification, verify_model
+
+    sizes = [_size(text) for text in dim or []]
+    random = RandomInputs(samples=samples, seed=seed, batch=batch, sizes=dict(sizes))
+    report = verify_model(model, inputs or [], random, max_quanta)
+    if as_json:
+        print(report.model_dump_json(indent=2))
+    else:
+        show_verification(report)
+    if not report.passed:
+        raise typer.Exit(1)
+
+
+def _size(text: str) -> tuple[str, int]:
+    name, _, size = text.rpartition("=")
+    if not name or not size.isdecimal() or int(size) == 0:
+        raise typer.BadParameter(f"--dim {text}: NAME=SIZE is wanted, such as height=224")
+    return name, int(size)
+
+
+@app.command()
+def demo(
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FOLDER", help="Where its files go.")
+    ] = Path("intonnx-demo"),
+) -> None:
+    """Take a small digits network through everything."""
+    from intonnx.demo import run_demo
+
+    run_demo(output)

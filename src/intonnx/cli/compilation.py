@@ -1,0 +1,40 @@
+"""`intonnx compile`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from intonnx.ir.archive import replacing
+from intonnx.lowering.executable import compile_graph
+from intonnx.lowering.export import to_onnx
+from intonnx.lowering.numerics import Numerics
+from intonnx.lowering.qlinear.emitter import Form, Runtime
+
+from .display import show
+from .files import about, open_graph
+from .progress import working
+
+NUMERICS_KEY = "numerics"
+"""Where a saved graph's metadata say what arithmetic it is compiled for."""
+
+
+def write_onnx(model: Path, output: Path, form: Form, runtime: Runtime) -> None:
+    """Write the model as ONNX. Raises IntonnxError; then there is no new file."""
+    with working("compiling"), about(model):
+        exported = to_onnx(open_graph(model), form, runtime)
+    with replacing(output) as file:
+        file.write(exported.SerializeToString())
+    operators = len(exported.graph.node)
+    show(f"{output}: ONNX model with {operators} operators, form {form}, for {runtime}")
+
+
+def write_integer(model: Path, output: Path, numerics: Numerics) -> None:
+    """Save the graph with its numerics. Raises IntonnxError; then there is no new file."""
+    with working("compiling"), about(model):
+        graph = open_graph(model)
+        compile_graph(graph, numerics)
+        graph = replace(graph, metadata={**graph.metadata, NUMERICS_KEY: numerics})
+    graph.save(output)
+    operators = len(graph.nodes)
+    show(f"{output}: graph with {operators} operators, to be run with numerics {numerics}")

@@ -1,0 +1,44 @@
+"""`intonnx run`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from intonnx.ir.text.types import dims
+from intonnx.ir.types import Array
+from intonnx.lowering.executable import compile_graph
+from intonnx.lowering.numerics import Numerics
+
+from .compilation import NUMERICS_KEY
+from .display import show, show_table
+from .files import about, open_graph, read_inputs, write_arrays
+from .progress import working
+
+
+def run_model(
+    model: Path,
+    inputs: Sequence[str],
+    output: Path,
+    trace: Path | None,
+    numerics: Numerics | None,
+) -> None:
+    """Run a model on arrays from files. Raises IntonnxError; then there is no new file."""
+    inner: dict[str, Array] = {}
+    with working("running"), about(model):
+        graph = open_graph(model)
+        executable = compile_graph(graph, numerics or graph.metadata.get(NUMERICS_KEY, "qlinear"))
+        arrays = read_inputs(graph, inputs)
+        if trace is None:
+            outputs = executable.run(arrays)
+        else:
+            values = executable.trace(arrays)
+            outputs = {name: values[name] for name in graph.outputs}
+            inner = {n: array for n, array in values.items() if n not in graph.constants}
+            write_arrays(trace, inner, graph)
+        write_arrays(output, outputs, graph)
+    show(f"{output}: numerics {executable.numerics}")
+    rows = [(name, graph.types[name].dtype, dims(a.shape)) for name, a in outputs.items()]
+    show_table(("", "", ""), rows)
+    if trace is not None:
+        show(f"{trace}: {len(inner)} values")

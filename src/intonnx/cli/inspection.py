@@ -1,0 +1,127 @@
+"""What is integer, what is float and why: the answer of `intonnx inspect`."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+from intonnx.ir.coverage import NodeCoverage, State, coverage
+from intonnx.ir.graph import Graph
+from intonnx.ir.text.types import TypePrinter
+from intonnx.ir.types import Record
+
+from .display import percent, show, show_table
+
+_MEANING: dict[State, str] = {
+    "integer": "compute on integers",
+    "float": "compute on floats",
+    "boundary": "values enter or leave the integer part",
+    "folded": "done at import, or by a neighbour",
+}
+_KINDS = 4
+"""How many operator types are shown for each reason code."""
+_DETAILS = 3
+"""How many sentences are shown for each reason code; `--json` has them all."""
+
+
+class Value(Record):
+    """An input or an output: its name, and its type as the text form writes it."""
+
+    name: str
+    type: str
+
+
+class Inspection(Record):
+    """What `intonnx inspect --json` prints.
+
+    Attributes:
+        file: the file as it was given.
+        graph: the graph's name.
+        producer: the program that wrote the model and its version, or "".
+        opsets: opset version by domain; "" is ai.onnx.
+        numerics: what a saved graph is compiled to, "" for an ONNX model.
+        inputs, outputs: the signature of the graph.
+        counts: how many nodes of the model are in each state.
+        nodes: the state of every node of the model.
+    """
+
+    file: str
+    graph: str
+    producer: str
+    opsets: dict[str, int]
+    numerics: str
+    inputs: tuple[Value, ...]
+    outputs: tuple[Value, ...]
+    counts: dict[State, int]
+    nodes: tuple[NodeCoverage, ...]
+
+
+def inspect_graph(graph: Graph, path: Path) -> Inspection:
+    """Collect the facts about a graph that came from this file."""
+    found, metadata = coverage(graph), graph.metadata
+    types = TypePrinter(())
+    producer = [str(metadata.get(f"producer_{key}", "")) for key in ("name", "version")]
+    return Inspection(
+        file=str(path),
+        graph=graph.name,
+        producer=" ".join(filter(None, producer)),
+        opsets=metadata.get("opsets", {}),
+        numerics=metadata.get("numerics", ""),
+        inputs=tuple(Value(name=n, type=types.type(graph.types[n])) for n in graph.inputs),
+        outputs=tuple(Value(name=n, type=types.type(graph.types[n])) for n in graph.outputs),
+        counts={state: found.count(state) for state in _MEANING},
+        nodes=found.nodes,
+    )
+
+
+def show_inspection(inspection: Inspection) -> None:
+    """Print the answer on one screen."""
+    show(f"{inspection.file}: {_facts(inspection)}")
+    values = [("input", v.name, v.type) for v in inspection.inputs]
+    values += [("output", v.name, v.type) for v in inspection.outputs]
+    show_table(("", "", ""), values)
+    show()
+    show_coverage(inspection)
+
+
+def show_coverage(inspection: Inspection) -> None:
+    """Print the counts, and the float operators by reason."""
+    counts, total = inspection.counts, len(inspection.nodes)
+    rows = [(s, counts[s], percent(counts[s], total), m) for s, m in _MEANING.items()]
+    show_table(("nodes", "", "", ""), [*rows, ("all", total, "", "")], right=(1, 2))
+    show()
+    computing = counts["integer"] + counts["float"]
+    share = percent(counts["integer"], computing)
+    show(f"{counts['integer']} of {computing} computing nodes are integer ({share})")
+    floats = [node for node in inspection.nodes if node.state == "float"]
+    if floats:
+        show()
+        headers = ("float because", "nodes", "operators", "why")
+        show_table(headers, _reasons(floats), right=(1,))
+
+
+def _reasons(floats: list[NodeCoverage]) -> list[tuple[object, ...]]:
+    """Rows of reason code, count, operators, sentence; the most frequent reason first."""
+    rows: list[tuple[object, ...]] = []
+    for code, count in Counter(node.code for node in floats).most_common():
+        nodes = [node for node in floats if node.code == code]
+        kinds = Counter(node.op for node in nodes).most_common()
+        shown = [f"{op} ({n})" if n > 1 else op for op, n in kinds[:_KINDS]]
+        shown += [f"{len(kinds) - _KINDS} more kinds"] if len(kinds) > _KINDS else []
+        operators = ", ".join(shown)
+        details = Counter(node.detail for node in nodes).most_common()
+        for index, (detail, times) in enumerate(details[:_DETAILS]):
+            head = (code, count, operators) if index == 0 else ("", "", "")
+            rows.append((*head, f"{detail} ({times} nodes)" if times > 1 else detail))
+        if len(details) > _DETAILS:
+            rows.append(("", "", "", f"and {len(details) - _DETAILS} more (all with --json)"))
+    return rows
+
+
+def _facts(inspection: Inspection) -> str:
+    opset = inspection.opsets.get("")
+    facts = [f"graph {inspection.graph}"] if inspection.graph else []
+    facts += [f"by {inspection.producer}"] if inspection.producer else []
+    facts += [f"opset {opset}"] if opset else []
+    facts += [f"compiled for {inspection.numerics}"] if inspection.numerics else []
+    return ", ".join(facts)

@@ -1,0 +1,178 @@
+"""Compare the integer execution of a graph with every reference there is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import onnx
+
+from intonnx.ir.errors import IntonnxError
+from intonnx.ir.graph import Graph, Node
+from intonnx.ir.types import Array, Record
+from intonnx.lowering.executable import Executable, compile_graph
+
+from .difference import Difference, Unit, difference
+from .operators import Operators
+from .references import Inputs, Plan, Reference, is_float_op, plans
+
+FLOAT_LIMIT = 1e-3
+"""The largest relative difference of an operator that makes floats."""
+FLOAT16_LIMIT = 1e-2
+
+
+class Comparison(Record):
+    """The comparison with one reference.
+
+    Attributes:
+        reference: which one.
+        skipped: why it was not made, or "".
+        error: why the reference could not run although it must, or "".
+        note: what the reader should know, or "".
+        operators: for every compared result of an operator that was fed the reference's values.
+        outputs: for every output, each side using its own values.
+        passed: whether nothing that was judged is beyond its limit.
+    """
+
+    reference: Reference
+    passed: bool
+    skipped: str = ""
+    error: str = ""
+    note: str = ""
+    operators: tuple[Difference, ...] = ()
+    outputs: tuple[Difference, ...] = ()
+
+
+class Verification(Record):
+    """The comparisons with all references, on `samples` inputs each; `passed`: by all of them."""
+
+    passed: bool
+    samples: int
+    max_quanta: float
+    comparisons: tuple[Comparison, ...]
+
+
+def _nothing(done: int, total: int) -> None:
+    """Report to nobody."""
+
+
+def verify_graph(
+    graph: Graph,
+    samples: Sequence[Inputs],
+    *,
+    original: onnx.ModelProto | None = None,
+    max_quanta: float = 1,
+    advance: Callable[[int, int], None] = _nothing,
+) -> Verification:
+    """Compare the integer execution (numerics "qlinear") with every reference there is.
+
+    Args:
+        graph: an imported graph.
+        samples: arrays for the inputs of the graph, one mapping for each run.
+        original: the model that `graph` was imported from, its external data loaded.
+        max_quanta: the limit for one operator.
+        advance: called after each comparison of a sample with how many are done, of how many.
+
+    Raises:
+        CompileFailure, RunFailure: the graph cannot run at all on these inputs.
+    """
+    integer = compile_graph(graph, "qlinear")
+    operators = Operators(graph)
+    references = plans(graph, original)
+    done, made = 0, list[Comparison]()
+    for plan in references:
+        findings = _Findings(graph, plan, max_quanta)
+        for inputs in samples:
+            findings.add(operators, integer, inputs)
+            done += 1
+            advance(done, len(references) * len(samples))
+        made.append(findings.comparison())
+    return Verification(
+        passed=all(comparison.passed for comparison in made),
+        samples=len(samples),
+        max_quanta=max_quanta,
+        comparisons=tuple(made),
+    )
+
+
+class _Findings:
+    """The differences from one reference, gathered over the samples."""
+
+    def __init__(self, graph: Graph, plan: Plan, max_quanta: float) -> None:
+        self._graph, self._plan, self._max_quanta = graph, plan, max_quanta
+        self._operators: dict[str, Difference] = {}
+        self._outputs: dict[str, Difference] = {}
+        self._skipped, self._error = plan.skipped, plan.error
+
+    def add(self, operators: Operators, integer: Executable, inputs: Inputs) -> None:
+        """Compare one sample. A reference of onnxruntime that cannot run is noted."""
+        if self._plan.run is None:
+            return
+        outputs = integer.run(inputs)
+        try:
+            reference = self._plan.run(inputs)
+        except IntonnxError as error:
+            if self._plan.reference == "literal":
+                raise
+            if self._plan.reference == "original":
+                self._skipped = error.cause
+            else:
+                self._error = error.cause
+            return
+        if not self._plan.outputs_only:
+            for node, name, ours, theirs in operators.results(inputs, reference):
+                limit = self._limit(node, name, ours)
+                self._note(self._operators, node, name, ours, theirs, limit)
+        self._add_outputs(outputs, reference)
+
+    def _add_outputs(self, outputs: Mapping[str, Array], reference: Mapping[str, Array]) -> None:
+        limit = 0.0 if self._plan.equal_outputs else None
+        for name, ours in outputs.items():
+            node, theirs = self._graph.producers.get(name), reference.get(name)
+            if node is not None and theirs is not None and theirs.dtype == ours.dtype:
+                self._note(self._outputs, node, name, ours, theirs, limit)
+
+    def _limit(self, node: Node, name: str, ours: Array) -> Callable[[Unit], float | None]:
+        def limit(unit: Unit) -> float | None:
+            if name in self._plan.unjudged:
+                return None
+            if name in self._plan.exact and not (unit == "relative" and is_float_op(node)):
+                return 0.0
+            if unit == "quanta":
+                return self._max_quanta
+            return FLOAT16_LIMIT if ours.dtype.itemsize == 2 else FLOAT_LIMIT
+
+        return limit
+
+    def _note(
+        self,
+        into: dict[str, Difference],
+        node: Node,
+        name: str,
+        ours: Array,
+        theirs: Array,
+        limit: Callable[[Unit], float | None] | float | None,
+    ) -> None:
+        unit, largest, differing = difference(self._graph, node, ours, theirs)
+        known = into.get(name)
+        into[name] = Difference(
+            value=name,
+            node=node.label,
+            unit=unit,
+            largest=max(largest, known.largest if known else 0.0),
+            limit=limit(unit) if callable(limit) else limit,
+            differing=differing + (known.differing if known else 0),
+            elements=ours.size + (known.elements if known else 0),
+        )
+
+    def comparison(self) -> Comparison:
+        """What was found."""
+        judged = [*self._operators.values(), *self._outputs.values()]
+        return Comparison(
+            reference=self._plan.reference,
+            passed=not self._error and all(found.passed for found in judged),
+            skipped=self._skipped,
+            error=self._error,
+            note=self._plan.note,
+            operators=tuple(self._operators.values()),
+            outputs=tuple(self._outputs.values()),
+        )
