@@ -7,55 +7,19 @@ from __future__ import annotations
 
 from intonnx.importer.float_functions import UNARY
 from intonnx.importer.node_view import NodeView
-from intonnx.importer.qdq.boundary import Boundary
-from intonnx.importer.qdq.recipe import recipe_of, table_for
+from intonnx.importer.qdq.recipe import table_for
+from intonnx.importer.qdq.table import table_of
 from intonnx.importer.registry import imports, quantizes
 from intonnx.ir.graph import Refusal
 from intonnx.ir.ops.lut import FloatStep, Lut
 from intonnx.ir.reasons import Code
-from intonnx.ir.types import QuantParams, plain
+from intonnx.ir.types import plain
+
+__all__ = ["table_of"]
 
 
-@quantizes(*UNARY)
-def table_of(boundary: Boundary) -> Refusal | None:
-    """Make an element-wise operator, and those before it, one table for each quantizer after it.
-
-    Works for any operator of `float_functions.FUNCTIONS` whose result is a function of one tensor
-    quantized per tensor. Readers of the float result keep the float operator, and a reason. Ends
-    the boundary, or changes nothing and returns a Refusal.
-    """
-    recipe = recipe_of(boundary)
-    if isinstance(recipe, Refusal):
-        return recipe
-    tables: dict[QuantParams, str] = {}
-
-    def operands(out: QuantParams) -> list[str]:
-        if out not in tables:
-            table = recipe.table(out)
-            hint = f"{boundary.node.results[0]}.table"
-            tables[out] = boundary.constant_codes(hint, table, plain(out.storage, table.shape))
-        return [recipe.x.name, tables[out]]
-
-    refusal = _needs_tensor_parameters(boundary)
-    if refusal is not None:
-        return refusal
-    return boundary.produced(
-        lambda out: Lut(recipe=recipe.steps, out=out),
-        operands,
-        sources=recipe.sources,
-        partly=True,
-    )
-
-
-def _needs_tensor_parameters(boundary: Boundary) -> Refusal | None:
-    for params in boundary.quantizer_params():
-        if not params.per_tensor or params.storage.bits > 16:
-            return Refusal(
-                code=Code.UNSUPPORTED_ATTRIBUTE,
-                detail=f"'{boundary.node.results[0]}' is quantized per axis or in more than 16 "
-                "bits: quantize it per tensor, in 8 or 16 bits",
-            )
-    return None
+# Operators with a second operand come here from their own rules.
+quantizes(*UNARY)(table_of)
 
 
 @imports("QLinearSigmoid", since=1, domain="com.microsoft")

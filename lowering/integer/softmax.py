@@ -19,6 +19,8 @@ from .kernel import Context, Kernel, kernels
 Rows = Callable[[Array], Array]
 """From rows of codes [R, D] to rows of codes [R, D]."""
 _LANES = 8
+_BLOCK_ELEMENTS = 1 << 15
+"""Rows go through all steps in blocks of about this many elements, which stay in the cache."""
 
 
 @kernels.register(Softmax)
@@ -36,10 +38,17 @@ def softmax(op: Softmax, context: Context) -> Kernel:
         if x.size == 0:
             return (x.astype(op.out.storage.numpy),)
         if op.flattened:
-            return (rows(x.reshape(math.prod(x.shape[: op.axis]), -1)).reshape(x.shape),)
+            return (by_blocks(x.reshape(math.prod(x.shape[: op.axis]), -1)).reshape(x.shape),)
         moved = np.moveaxis(x, op.axis, -1)
-        found = rows(moved.reshape(-1, moved.shape[-1])).reshape(moved.shape)
+        found = by_blocks(moved.reshape(-1, moved.shape[-1])).reshape(moved.shape)
         return (np.moveaxis(found, -1, op.axis),)
+
+    def by_blocks(codes: Array) -> Array:
+        found = np.empty(codes.shape, op.out.storage.numpy)
+        height = max(1, _BLOCK_ELEMENTS // codes.shape[-1])
+        for first in range(0, len(codes), height):
+            found[first : first + height] = rows(codes[first : first + height])
+        return found
 
     return run
 
@@ -51,12 +60,12 @@ def _qlinear_rows(x: QuantParams, out: QuantParams) -> Rows:
     zero = out.scalar_zero_point
 
     def run(codes: Array) -> Array:
-        wide = codes.astype(np.int16)
-        below_maximum = wide.max(axis=-1, keepdims=True) - wide
+        # From 0 to 255, so the difference of the bit patterns modulo 256 is right for s8 too.
+        below_maximum = (codes.max(axis=-1, keepdims=True) - codes).view(np.uint8)
         e = _exponentials(float(x.scalar_scale), codes.shape[-1]).take(below_maximum)
         total = _sequential_sum(e, axis=-1)[..., np.newaxis]
-        quotient = e.astype(np.float64) * inverse
-        quotient /= total.astype(np.float64)
+        quotient = np.multiply(e, inverse, dtype=np.float64)
+        quotient /= total
         shifted = np.rint(quotient, out=quotient)
         shifted += zero
         limited: Array = np.clip(shifted, out.qmin, out.qmax, out=shifted)
