@@ -17,6 +17,7 @@ from intonnx.ir.op import Op
 from intonnx.ir.ops.identity import Identity
 from intonnx.ir.ops.onnx_op import OnnxOp
 from intonnx.ir.ops.quantize import Quantize
+from intonnx.ir.ops.storage_cast import StorageCast
 from intonnx.ir.reasons import Code
 from intonnx.ir.rewriter import NodeId, Rewriter
 from intonnx.ir.shapes import refined
@@ -163,7 +164,26 @@ def _on_integers(boundary: Boundary, rule: CodesRule, kind: TensorType) -> Refus
         boundary.rewriter.replace_uses(result, boundary.name(0))
     else:
         _emit(boundary, form, boundary.name(0), list(boundary.node.results))
+    for name in filter(None, boundary.node.results):
+        _keep_plain_readers(boundary.rewriter, name)
     return None
+
+
+def _keep_plain_readers(rewriter: Rewriter, name: str) -> None:
+    """Operators that were translated on plain integers go on reading them as such."""
+    readers = [i for i in rewriter.user_ids(name) if not _takes_any(rewriter.node(i).op)]
+    if name not in rewriter.types or rewriter.types[name].quant is None or not readers:
+        return
+    integers = rewriter.fresh(f"{name}.integers")
+    rewriter.emit(StorageCast(out=None), [name], [integers], before=min(readers))
+    for node_id in readers:
+        node = rewriter.node(node_id)
+        operands = tuple(integers if operand == name else operand for operand in node.operands)
+        rewriter.update(node_id, replace(node, operands=operands))
+
+
+def _takes_any(op: Op) -> bool:
+    return isinstance(op, OnnxOp | StorageCast)
 
 
 def _emit(boundary: Boundary, form: OnCodes, data: str, names: list[str]) -> tuple[str, ...]:
