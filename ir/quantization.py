@@ -26,11 +26,13 @@ def quantize_array(x: Array, params: QuantParams) -> Array:
 def dequantize_array(codes: Array, params: QuantParams) -> Array:
     """Real values of codes, in the expressed type: f32(codes - zero_point) * scale.
 
-    Source: ONNX DequantizeLinear-21.
+    The difference is exact, also where onnxruntime's int32 would wrap; a product that is too large
+    becomes infinite. Source: ONNX DequantizeLinear-21.
     """
     scale, zero = expand(params, codes.shape)
-    real: Array = (codes.astype(np.int64) - zero).astype(np.float32) * scale
-    return real.astype(params.expressed.numpy, copy=False)
+    with np.errstate(over="ignore"):
+        real = np.asarray((codes.astype(np.int64) - zero).astype(np.float32) * scale)
+        return real.astype(params.expressed.numpy, copy=False)
 
 
 def all_codes(params: QuantParams) -> Array:

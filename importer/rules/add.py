@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from intonnx.importer.node_view import NodeView
 from intonnx.importer.qdq.bias import fold_bias
-from intonnx.importer.qdq.binary import import_qlinear_binary, quantize_binary
 from intonnx.importer.qdq.boundary import Boundary
 from intonnx.importer.registry import imports, quantizes
 from intonnx.ir.graph import Refusal
 from intonnx.ir.ops.add import Add, Subtract
 from intonnx.ir.types import QuantParams
+
+from ._binary import import_qlinear_binary, quantize_binary
 
 
 @quantizes("Add")

@@ -40,6 +40,7 @@ class Emitter:
         self._shared: dict[tuple[str, tuple[int, ...], bytes], str] = {}
         self._real: dict[str, str] = {}
         self._unsigned: dict[str, str] = {}
+        self._aliases: dict[str, str] = {}
         self._fresh: dict[str, int] = {}
 
     @property
@@ -120,10 +121,15 @@ class Emitter:
 
     def operand(self, name: str) -> str:
         """The ONNX name of an IR value: constants become initializers under their own name."""
+        name = self._aliases.get(name, name)
         if name in self.graph.constants and name not in self.initializers:
             kind = self.graph.types[name]
             self.initializers[name] = tensor_proto(self.graph.constants[name], name, kind.dtype)
         return name
+
+    def alias(self, name: str, source: str) -> None:
+        """Let every emitter that asks for the operand `name` read `source` in its place."""
+        self._aliases[name] = self.operand(source)
 
     def scale(self, params: QuantParams) -> str:
         """The initializer of the scale, in the expressed type."""

@@ -1,8 +1,9 @@
-"""Codes with other parameters in the type: ONNX types have none, so this is an Identity."""
+"""Codes with other parameters in the type: ONNX types have none, so nothing is written."""
 
 from __future__ import annotations
 
 from intonnx.ir.graph import Node
+from intonnx.ir.ops.onnx_op import OnnxOp
 from intonnx.ir.ops.storage_cast import StorageCast
 
 from .emitter import Emitter
@@ -11,5 +12,10 @@ from .registry import emitters
 
 @emitters.register(StorageCast)
 def storage_cast(op: StorageCast, node: Node, out: Emitter) -> None:
-    """Identity."""
-    out.node("Identity", [out.operand(node.operands[0])], node.results)
+    """Another name for the same codes; an Identity where the name itself is needed."""
+    source, result = node.operands[0], node.results[0]
+    kept = any(isinstance(user.op, OnnxOp) for user in out.graph.users.get(result, ()))
+    if kept or result in out.graph.outputs:
+        out.node("Identity", [out.operand(source)], [result])
+    else:
+        out.alias(result, source)

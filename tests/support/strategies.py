@@ -219,7 +219,7 @@ def matmul_cases(
 
 @dataclass(frozen=True)
 class BinaryCase:
-    """Two code arrays of one storage type that broadcast."""
+    """Two code arrays that broadcast, of one storage type unless mixed."""
 
     a: Array
     b: Array
@@ -245,13 +245,18 @@ _BROADCASTS: list[tuple[tuple[int, ...], tuple[int, ...]]] = [
 
 
 @st.composite
-def binary_cases(draw: st.DrawFn, *, dtype: npt.DTypeLike | None = None) -> BinaryCase:
-    """Element-wise operands with scales in simple ratios."""
+def binary_cases(
+    draw: st.DrawFn, *, dtype: npt.DTypeLike | None = None, mixed: bool = False
+) -> BinaryCase:
+    """Element-wise operands with scales in simple ratios; `mixed`: any 8 or 16-bit types."""
     storage = draw(storages()) if dtype is None else dtype
+    kinds = [draw(storages(wide=True)) for _ in range(3)] if mixed else [storage] * 3
     shape_a, shape_b = draw(st.sampled_from(_BROADCASTS))
     ratios = draw(scale_ratios(3, 1e-2, 10.0))
-    sides = [Params(storage, s, draw(zero_points(storage))) for s in ratios]
-    return BinaryCase(draw(codes(storage, shape_a)), draw(codes(storage, shape_b)), *sides)
+    sides = [
+        Params(kind, s, draw(zero_points(kind))) for kind, s in zip(kinds, ratios, strict=True)
+    ]
+    return BinaryCase(draw(codes(kinds[0], shape_a)), draw(codes(kinds[1], shape_b)), *sides)
 
 
 @dataclass(frozen=True)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from intonnx.importer.node_view import NodeView
+from intonnx.importer.qdq.boundary import Boundary
+from intonnx.importer.qdq.table import table_of
 from intonnx.ir.graph import Refusal
 from intonnx.ir.op import Op
 from intonnx.ir.ops.quantize import Quantize
 from intonnx.ir.reasons import Code
 from intonnx.ir.types import QuantParams
-
-from .boundary import Boundary
 
 Make = Callable[[QuantParams], Op]
 
@@ -21,6 +21,7 @@ def quantize_binary(boundary: Boundary, make: Make) -> Refusal | None:
 
     An operand may be a float constant as long as the other one is quantized: it stays float, since
     the model never quantized it. Accumulators and per-axis operands are dequantized literally.
+    Where all comes from one tensor, through float operators and scalars, it is a table.
     """
     if boundary.op.version < 7 and boundary.attribute("broadcast", 0):
         return Refusal(
@@ -29,26 +30,30 @@ def quantize_binary(boundary: Boundary, make: Make) -> Refusal | None:
             "to opset 13 or newer",
         )
     operands = [_operand(boundary, index) for index in (0, 1)]
-    for found in operands:
-        if isinstance(found, Refusal):
-            return found
+    refusals = [found for found in operands if isinstance(found, Refusal)]
+    if refusals and refusals[0].code != Code.INPUT_NOT_QUANTIZED:
+        return refusals[0]
+    if refusals or any(_is_float_scalar(boundary, index) for index in (0, 1)):
+        refusal = table_of(boundary)
+        if refusals or refusal is None or refusal.code == Code.FLOAT_RESULT_USED:
+            return refusal
     if (refusal := _per_axis_result(boundary)) is not None:
         return refusal
     return boundary.produced(make, [str(name) for name in operands])
 
 
+def _is_float_scalar(boundary: Boundary, index: int) -> bool:
+    array = boundary.constant(index)
+    return array is not None and array.size == 1 and boundary.quantized(index) is None
+
+
 def _operand(boundary: Boundary, index: int) -> str | Refusal:
+    """The codes of an operand, or the float constant that it is."""
     value, name = boundary.quantized(index), boundary.name(index)
     if value is None:
-        other = boundary.quantized(1 - index)
-        if boundary.constant(index) is not None and other is not None:
+        if boundary.constant(index) is not None and boundary.quantized(1 - index) is not None:
             return name
-        what = "" if other is None else ", or make it a constant"
-        return Refusal(
-            code=Code.INPUT_NOT_QUANTIZED,
-            detail=f"'{name}' arrives as float: put a QuantizeLinear and a DequantizeLinear before "
-            f"it{what}",
-        )
+        return Refusal(code=Code.INPUT_NOT_QUANTIZED, detail=f"'{name}' arrives as float")
     if value.params.block is not None:
         return Refusal(
             code=Code.BLOCKED_INPUT,
