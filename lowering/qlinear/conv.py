@@ -77,7 +77,7 @@ def _weights(node: Node, out: Emitter) -> tuple[str, Array]:
     kind, constant = out.type(name), out.graph.constants.get(name)
     zeros = kind.params.zero_point
     if _uniform(zeros) or constant is None:
-        codes, moved = exact_codes(node, 1, 0, out)
+        codes, moved = exact_codes(node, 1, range(1, kind.rank or 1), out)
         assert moved is not None
         return codes, moved.reshape(-1)[:1].reshape(()) if _uniform(moved) else moved
     aligned = _aligned(constant, kind, out.type(node.operands[0]))

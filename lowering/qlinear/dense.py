@@ -78,7 +78,7 @@ def _right_codes(node: Node, out: Emitter) -> tuple[str, str]:
     """The right side and its zero point, without the danger of `exact_codes`."""
     name, b_zero = node.operands[1], [*node.operands, "", "", ""][4]
     kind = out.type(name)
-    codes, zeros = exact_codes(node, 1, max(0, (kind.rank or 0) - 2), out, b_zero)
+    codes, zeros = exact_codes(node, 1, [max(0, (kind.rank or 0) - 2)], out, b_zero)
     if zeros is None:
         zero = out.zero_point_operand(name, b_zero)
     else:

@@ -9,33 +9,38 @@ under 8 bits take a byte each.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+
 import numpy as np
 
 from intonnx.ir.graph import Node
 from intonnx.ir.types import Array, DType, TensorType
 
-from .emitter import Emitter, Runtime
+from .emitter import Emitter
 
 INT16_MAX = 32767
 
 
-def can_saturate(w: Array, x: TensorType, reduction_axis: int) -> bool:
-    """Whether two products of raw codes, neighbours on the reduction axis, can leave int16.
+def can_saturate(w: Array, x: TensorType, reduction_axes: Sequence[int]) -> bool:
+    """Whether two products of raw codes that one sum adds as a pair can leave int16.
 
-    `w` holds s8 codes of any shape, `x` is the type of the activation, u8 if there is a danger. A
-    pair may also meet across the end of a row, so the two largest magnitudes of one sign decide.
+    `w` holds s8 codes of any shape, summed over `reduction_axes`; `x` is the type of the
+    activation, u8 if there is a danger. Which weights of a sum meet depends on the kernel, so the
+    two largest magnitudes of one sign decide.
     """
-    if x.dtype is not DType.U8:
+    if x.dtype is not DType.U8 or w.size == 0:
         return False
     x_max = x.dtype.high if x.quant is None else x.quant.qmax
-    rows = np.moveaxis(w.astype(np.int64), reduction_axis, 0).reshape(w.shape[reduction_axis], -1)
-    highest = np.sort(np.maximum(rows, 0), axis=None)[-2:].sum()
-    lowest = -np.sort(np.minimum(rows, 0), axis=None)[:2].sum()
+    first = np.moveaxis(w.astype(np.int64), reduction_axes, range(len(reduction_axes)))
+    sums = np.sort(first.reshape(math.prod(first.shape[: len(reduction_axes)]), -1), axis=0)
+    highest = np.maximum(sums[-2:], 0).sum(axis=0).max()
+    lowest = -np.minimum(sums[:2], 0).sum(axis=0).min()
     return bool(x_max * highest > INT16_MAX or x_max * lowest > INT16_MAX + 1)
 
 
 def exact_codes(
-    node: Node, index: int, reduction_axis: int, out: Emitter, zero: str = ""
+    node: Node, index: int, reduction_axes: Sequence[int], out: Emitter, zero: str = ""
 ) -> tuple[str, Array | None]:
     """The weights at this operand and their zero points, moved to another type if need be.
 
@@ -48,7 +53,7 @@ def exact_codes(
     if w is None or zeros is None:
         return out.operand(name), None if zeros is None else zeros.astype(kind.dtype.numpy)
     storage = DType.I8 if kind.dtype.signed else DType.U8
-    offset = _offset(w, storage, x, reduction_axis, out.runtime)
+    offset = _offset(w, storage, x, reduction_axes)
     if not offset and kind.dtype is storage:
         return out.operand(name), zeros.astype(storage.numpy)
     if offset:
@@ -60,10 +65,10 @@ def exact_codes(
     )
 
 
-def _offset(w: Array, storage: DType, x: TensorType, reduction_axis: int, runtime: Runtime) -> int:
+def _offset(w: Array, storage: DType, x: TensorType, reduction_axes: Sequence[int]) -> int:
     if storage is DType.U8:
         return -128 if x.dtype is DType.I8 else 0
-    return 128 if runtime == "onnxruntime" and can_saturate(w, x, reduction_axis) else 0
+    return 128 if can_saturate(w, x, reduction_axes) else 0
 
 
 def _constant_zero(kind: TensorType, zero: str, out: Emitter) -> Array | None:
