@@ -89,7 +89,8 @@ def _fill(boundary: Boundary, params: QuantParams | None, exact: bool) -> int | 
             if isinstance(found, Refusal):
                 return found
             real = found.reshape(())
-    if params is None:
+    if params is None or boundary.type(0).is_integer:
+        # The model pads integers, which may be codes: the value is an integer too.
         return int(real)
     # With a scale for each channel there may be no one code: the data may still share zero.
     codes = quantize_array(np.broadcast_to(real, params.scale.shape), _as_vector(params))
