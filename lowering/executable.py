@@ -11,7 +11,7 @@ import numpy as np
 from intonnx.ir.errors import CompileFailure, IntonnxError, RunFailure
 from intonnx.ir.graph import Graph, Node
 from intonnx.ir.ops.onnx_op import OnnxOp
-from intonnx.ir.types import Array, TensorType
+from intonnx.ir.types import Array, DType, TensorType
 
 from . import integer
 from .integer.kernel import Context, Kernel, kernels
@@ -172,7 +172,8 @@ def check_inputs(graph: Graph, inputs: Mapping[str, Array]) -> dict[str, Array]:
 
 def _checked(name: str, value: object, kind: TensorType, symbols: dict[str, int]) -> Array:
     array = np.asarray(value)
-    if array.dtype != kind.dtype.numpy and array.dtype.kind not in "OUS":
+    is_text = kind.dtype is DType.STRING and array.dtype.kind in "OUS"
+    if array.dtype != kind.dtype.numpy and not is_text:
         raise RunFailure(f"the input '{name}' is {array.dtype}, not {kind.dtype.numpy}")
     if kind.shape is None:
         return array
