@@ -157,7 +157,7 @@ def verify(
     ] = 1,
     dim: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME=SIZE", help="Size of another symbolic axis, '?' if it has no name; else 1."),
+        typer.Option(metavar="NAME=SIZE", help="Size of another symbolic axis, also '?'; else 1."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:  # fmt: skip

@@ -116,11 +116,12 @@ def _arrays(path: Path) -> dict[str, Array]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            loaded: Any = np.load(path, allow_pickle=False)
-            if isinstance(loaded, np.ndarray):
-                return {"": _native(loaded)}
-            with loaded:
-                return {str(key): _native(loaded[key]) for key in loaded.files}
+            with path.open("rb") as file:
+                loaded: Any = np.load(file, allow_pickle=False)
+                if isinstance(loaded, np.ndarray):
+                    return {"": _native(loaded)}
+                with loaded:
+                    return {str(key): _native(loaded[key]) for key in loaded.files}
     except OSError as error:
         cause = error.strerror or str(error)
         raise RunFailure(f"cannot be read: {cause}", file=os.fspath(path)) from None

@@ -44,10 +44,17 @@ class RandomInputs(Record):
 
 
 class Report(Verification):
-    """What `intonnx verify --json` prints; `random` is null when inputs were given."""
+    """What `intonnx verify --json` prints.
+
+    Attributes:
+        file: the file as it was given.
+        random: how the inputs were drawn; null when they were given.
+        note: what sizes symbolic axes of random inputs got, or "".
+    """
 
     file: str
     random: RandomInputs | None
+    note: str
 
 
 def verify_model(
@@ -64,24 +71,28 @@ def verify_model(
                 random_inputs(graph, generator, batch=random.batch, sizes=random.sizes)
                 for _ in range(random.samples)
             ]
+        note = "" if inputs else _about_sizes(graph, samples[0])
         original = None if is_saved_graph(model) else onnx.load(model)
         try:
             found = verify_graph(
                 graph, samples, original=original, max_quanta=max_quanta, advance=advance
             )
         except IntonnxError as error:
-            error.cause += "" if inputs else _about_sizes(graph, samples[0])
+            error.cause += f" ({note})" if note else ""
             raise
-    return Report(file=str(model), random=None if inputs else random, **dict(found))
+    used = None if inputs else random
+    return Report(file=str(model), random=used, note=note, **dict(found))
 
 
 def _about_sizes(graph: Graph, inputs: Mapping[str, Array]) -> str:
-    """A hint for models that do not work at the size that a symbolic axis got."""
+    """What sizes symbolic axes got: many models do not work at any."""
     for name, array in inputs.items():
         shape = graph.types[name].shape or ()
         if any(isinstance(size, str) for size in shape[1:]):
-            used = f"'{name}' of shape {list(array.shape)} for {dims(shape)}"
-            return f" (the random input was {used}: set sizes with --dim, or use --input)"
+            return (
+                f"the random input '{name}' has shape {list(array.shape)}, of {dims(shape)}: "
+                "set sizes with --dim, or use --input"
+            )
     return ""
 
 
@@ -91,6 +102,8 @@ def show_verification(report: Report) -> None:
     if report.random is not None:
         given = f"{report.samples} random inputs, seed {report.random.seed}"
     show(f"{report.file}: integer execution on {given}")
+    if report.note:
+        show(report.note)
     show()
     show("Operator by operator, each fed the values of the reference:")
     rows = [row for made in report.comparisons for row in _operator_rows(made)]

@@ -1,0 +1,156 @@
+"""What the commands print and write when all is well."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import get_args, get_type_hints
+
+import numpy as np
+import onnx
+import pytest
+
+import intonnx
+from intonnx.cli import app as commands
+from intonnx.cli.inspection import Inspection
+from intonnx.lowering.numerics import Numerics
+from intonnx.lowering.qlinear.emitter import Form, Runtime
+from support.runtime import run_onnxruntime
+
+from .conftest import Invoke, conv_model
+
+
+def test_no_command_prints_the_help(invoke: Invoke) -> None:
+    result = invoke()
+    assert result.exit_code == 0
+    assert all(name in result.stdout for name in ("inspect", "compile", "run", "verify", "demo"))
+
+
+def test_version(invoke: Invoke) -> None:
+    assert invoke("--version").stdout == f"intonnx {intonnx.__version__}\n"
+
+
+def test_inspect_says_what_is_float_and_why(invoke: Invoke, model: Path) -> None:
+    result = invoke("inspect", model)
+    assert result.exit_code == 0
+    lines = result.stdout.splitlines()
+    assert lines[0].startswith(f"{model}: graph test")
+    assert lines[0].endswith("opset 17")
+    assert "input    x   f32[N,3,6,6]" in lines
+    assert "2 of 3 computing nodes are integer (67 %)" in lines
+    (reason,) = [line for line in lines if "Einsum" in line]
+    assert reason.split()[:3] == ["no-integer-form", "1", "Einsum"]
+
+
+def test_inspect_json_has_a_fixed_schema(invoke: Invoke, model: Path) -> None:
+    result = invoke("inspect", model, "--json")
+    found = json.loads(result.stdout)
+    assert found.keys() == Inspection.model_fields.keys()
+    assert found["inputs"] == [{"name": "x", "type": "f32[N,3,6,6]"}]
+    assert found["opsets"][""] == 17
+    assert found["counts"]["float"] == 1
+    assert sum(found["counts"].values()) == len(found["nodes"]) == len(conv_model().graph.node)
+    assert found["nodes"][0].keys() == {"name", "op", "state", "code", "detail"}
+    assert Inspection.model_validate_json(result.stdout).model_dump(mode="json") == found
+
+
+def test_inspect_text_parses_back(invoke: Invoke, model: Path) -> None:
+    graph = intonnx.import_model(model)
+    weights = {n: a for n, a in graph.constants.items() if a.size > 16}
+    assert intonnx.parse(invoke("inspect", model, "--text").stdout, weights=weights) == graph
+
+
+def test_names_are_no_markup_and_no_terminal_commands(invoke: Invoke, tmp_path: Path) -> None:
+    proto = conv_model()
+    proto.producer_name = "[red]\x1b[2J:smile:"
+    proto.graph.input[0].type.tensor_type.shape.dim[0].dim_param = "\x1b]0;title"
+    path = tmp_path / "odd.onnx"
+    path.write_bytes(proto.SerializeToString())
+    out = invoke("inspect", path).stdout
+    assert "[red]\\x1b[2J:smile:" in out
+    assert "\x1b" not in out
+
+
+def test_compile_writes_onnx_that_onnxruntime_runs_the_same(
+    invoke: Invoke, model: Path, image: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out.onnx"
+    result = invoke("compile", model, "-o", out)
+    assert result.exit_code == 0, result.stderr
+    export = onnx.load(out)
+    assert [node.op_type for node in export.graph.node].count("QLinearConv") == 1
+    expected = run_onnxruntime(export, {"x": np.load(image)}, optimized=False)["y"]
+    invoke("run", model, "-i", f"x={image}", "-o", tmp_path / "y.npz")
+    np.testing.assert_allclose(np.load(tmp_path / "y.npz")["y"], expected, rtol=1e-6)
+
+
+def test_compile_takes_form_and_runtime(invoke: Invoke, model: Path, tmp_path: Path) -> None:
+    for form, kind in (("qdq", "Conv"), ("qlinear", "QLinearConv")):
+        out = tmp_path / f"{form}.onnx"
+        invoke("compile", model, "-o", out, "--form", form, "--runtime", "standard")
+        loaded = onnx.load(out)
+        assert kind in [node.op_type for node in loaded.graph.node]
+        assert {entry.domain for entry in loaded.opset_import} == {""}
+
+
+def test_the_choices_are_those_of_the_library() -> None:
+    hints = get_type_hints(commands.compile)
+    for option, known in (("form", Form), ("runtime", Runtime), ("numerics", Numerics)):
+        assert get_args(get_args(hints[option])[0]) == get_args(known)
+
+
+@pytest.mark.parametrize("numerics", ["qlinear", "qdq"])
+def test_a_saved_graph_runs_with_its_numerics(
+    numerics: str, invoke: Invoke, model: Path, image: Path, tmp_path: Path
+) -> None:
+    saved, out = tmp_path / "m.intonnx", tmp_path / "y.npz"
+    assert invoke("compile", model, "-o", saved, "--numerics", numerics).exit_code == 0
+    result = invoke("run", saved, "-i", f"x={image}", "-o", out)
+    assert f"numerics {numerics}" in result.stdout
+    assert f"compiled for {numerics}" in invoke("inspect", saved).stdout
+    original = run_onnxruntime(conv_model(), {"x": np.load(image)}, optimized=False)["y"]
+    # 36 codes are summed, each within one quantum.
+    np.testing.assert_allclose(np.load(out)["y"], original, atol=36 * 0.0501)
+
+
+def test_run_takes_an_npz_and_writes_a_trace(
+    invoke: Invoke, model: Path, image: Path, tmp_path: Path
+) -> None:
+    np.savez(tmp_path / "in.npz", x=np.load(image))
+    for text in (f"{tmp_path / 'in.npz'}", f"x={tmp_path / 'in.npz'}"):
+        out, trace = tmp_path / "y.npz", tmp_path / "trace.npz"
+        result = invoke("run", model, "-i", text, "-o", out, "--trace", trace)
+        assert result.exit_code == 0, result.stderr
+        with np.load(trace) as values, np.load(out) as outputs:
+            assert {"x", "x_q", "codes", "y"} <= set(values.files)
+            assert values["codes"].dtype == np.uint8
+            np.testing.assert_array_equal(values["y"], outputs["y"])
+
+
+def test_run_takes_arrays_of_the_other_byte_order(
+    invoke: Invoke, model: Path, image: Path, tmp_path: Path
+) -> None:
+    swapped = tmp_path / "swapped.npy"
+    np.save(swapped, np.load(image).astype(">f4"))
+    for name, file in (("a", image), ("b", swapped)):
+        assert (
+            invoke("run", model, "-i", f"x={file}", "-o", tmp_path / f"{name}.npz").exit_code == 0
+        )
+    with np.load(tmp_path / "a.npz") as a, np.load(tmp_path / "b.npz") as b:
+        np.testing.assert_array_equal(a["y"], b["y"])
+
+
+def test_demo_reaches_the_known_accuracy(invoke: Invoke, tmp_path: Path) -> None:
+    folder = tmp_path / "new" / "demo"
+    result = invoke("demo", "--output", folder)
+    assert result.exit_code == 0, result.stderr
+    assert "accuracy 98.99 % (393 of 397 right)" in result.stdout
+    assert "the original model: same class for 397 of 397 images" in result.stdout
+    assert "same class for 397 of 397 images, bit for bit equal" in result.stdout
+    assert str(folder) in result.stdout
+    kinds = {node.op_type for node in onnx.load(folder / "digits_qlinear.onnx").graph.node}
+    assert "QLinearConv" in kinds
+    assert "Conv" not in kinds
+    assert sorted(p.name for p in folder.iterdir()) == [
+        "digits_qdq.onnx", "digits_qlinear.onnx", "images.npy",
+    ]  # fmt: skip

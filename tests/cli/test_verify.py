@@ -1,0 +1,124 @@
+"""`intonnx verify`: what it compares, and that it notices what is wrong."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+
+import intonnx
+from intonnx.cli.verifying import Report
+from intonnx.ir.ops.quantize import Quantize
+from intonnx.lowering.integer.kernel import Context, Kernel, kernels
+from intonnx.verification import random_inputs, runtime, verify_graph
+
+from .conftest import Invoke, conv_model
+
+
+def test_a_model_passes_with_one_quantum_for_each_operator(invoke: Invoke, model: Path) -> None:
+    result = invoke("verify", model)
+    assert result.exit_code == 0, result.stdout + result.stderr
+    assert result.stdout.rstrip().endswith("passed")
+    assert "4 random inputs, seed 0" in result.stdout
+
+
+def test_json_has_every_comparison(invoke: Invoke, model: Path, image: Path) -> None:
+    result = invoke("verify", model, "--json", "-i", f"x={image}")
+    found = json.loads(result.stdout)
+    assert found.keys() == Report.model_fields.keys()
+    assert found["passed"] is True
+    assert found["random"] is None
+    assert found["samples"] == 1
+    made = {comparison["reference"]: comparison for comparison in found["comparisons"]}
+    assert list(made) == ["literal", "original", "export", "optimized"]
+    codes = {d["value"]: d for d in made["export"]["operators"]}["codes"]
+    assert codes["limit"] == 0
+    assert codes["differing"] == 0
+    assert codes["elements"] == 2 * 4 * 36
+    assert "x_q" in {d["value"] for d in made["original"]["operators"]}
+
+
+def test_the_same_seed_gives_the_same_report(invoke: Invoke, model: Path) -> None:
+    first, second, other = (
+        invoke("verify", model, "--json", "--seed", seed, "--samples", "2").stdout
+        for seed in ("5", "5", "6")
+    )
+    assert first == second
+    assert json.loads(first)["random"] != json.loads(other)["random"]
+
+
+def test_another_model_fails_at_the_operator_that_differs() -> None:
+    """One weight is 20 codes larger: only the convolution is beyond the limit, not what follows."""
+    graph = intonnx.import_model(conv_model())
+    samples = [random_inputs(graph, np.random.default_rng(0))]
+    found = verify_graph(graph, samples, original=conv_model(weight_offset=20))
+    made = {comparison.reference: comparison for comparison in found.comparisons}
+    assert not found.passed
+    assert not made["original"].passed
+    assert made["literal"].passed
+    beyond = [difference for difference in made["original"].operators if not difference.passed]
+    assert [difference.value for difference in beyond] == ["codes"]
+    assert beyond[0].largest > 1
+    assert "codes" in beyond[0].node
+
+
+def test_a_failure_is_exit_code_1_and_names_the_node(
+    invoke: Invoke, model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    build = kernels._builders[Quantize]
+
+    def off_by_two(op: Quantize, context: Context) -> Kernel:
+        right = build(op, context)
+        shift = np.uint8(0 if context.numerics == "qdq" else 2)
+        return lambda operands: (np.minimum(right(operands)[0], np.uint8(250)) + shift,)
+
+    monkeypatch.setitem(kernels._builders, Quantize, off_by_two)
+    result = invoke("verify", model)
+    assert result.exit_code == 1
+    assert result.stdout.rstrip().endswith("FAILED")
+    assert "Beyond the limit: 3 values" in result.stdout  # one for each reference
+    assert "'x_q_node' (qnn.quantize)" in result.stdout
+    assert invoke("verify", model, "--json").exit_code == 1
+
+
+def test_without_onnxruntime_the_literal_meaning_is_left(
+    invoke: Invoke, model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runtime, "is_installed", lambda: False)
+    result = invoke("verify", model)
+    assert result.exit_code == 0
+    assert result.stdout.count("onnxruntime is not installed") == 2
+
+
+def test_a_saved_graph_is_verified_without_its_model(
+    invoke: Invoke, model: Path, tmp_path: Path
+) -> None:
+    invoke("compile", model, "-o", tmp_path / "m.intonnx")
+    result = invoke("verify", tmp_path / "m.intonnx")
+    assert result.exit_code == 0
+    assert "a saved graph has no ONNX model beside it" in result.stdout
+
+
+def test_random_inputs_reach_every_code_and_have_the_sizes_asked_for() -> None:
+    graph = intonnx.import_model(conv_model())
+    x = random_inputs(graph, np.random.default_rng(0), batch=300)["x"]
+    assert x.shape == (300, 3, 6, 6)
+    assert x.dtype == np.float32
+    codes = intonnx.compile(graph).trace({"x": x})["x_q"]
+    assert np.unique(codes).size == 256
+
+
+def test_sizes_of_symbolic_axes() -> None:
+    proto = conv_model()
+    for axis, symbol in ((2, "H"), (3, "")):
+        dim = proto.graph.input[0].type.tensor_type.shape.dim[axis]
+        dim.Clear()
+        if symbol:
+            dim.dim_param = symbol
+    graph = intonnx.import_model(onnx.ModelProto.FromString(proto.SerializeToString()))
+    rng = np.random.default_rng(0)
+    assert random_inputs(graph, rng, sizes={"H": 5})["x"].shape == (1, 3, 5, 1)
+    assert random_inputs(graph, rng, sizes={"?": 7, "N": 2})["x"].shape == (2, 3, 1, 7)
