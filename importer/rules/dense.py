@@ -145,20 +145,19 @@ def _scaled_params(params: QuantParams, factor: float) -> QuantParams | None:
     with np.errstate(over="ignore", under="ignore"):
         scale = np.asarray(params.scale * np.float32(factor), np.float32)
     valid = bool(np.all(np.isfinite(scale)) and np.all(scale > 0))
-    return QuantParams(**{**params.model_dump(), "scale": scale}) if valid else None
+    return params.model_copy(update={"scale": scale}) if valid else None
 
 
 def _complement(codes: Array, params: QuantParams) -> tuple[Array, TensorType]:
     """Codes of the negated values: ~code within the bits of the storage type."""
     top = params.storage.low + params.storage.high
-    limits = {
+    negated = (top - codes.astype(np.int64)).astype(codes.dtype)
+    update = {
+        "zero_point": top - params.zero_point,
         "low": None if params.high is None else top - params.high,
         "high": None if params.low is None else top - params.low,
     }
-    negated = (top - codes.astype(np.int64)).astype(codes.dtype)
-    zeros = top - params.zero_point
-    kept = {**params.model_dump(), "zero_point": zeros, **limits}
-    return negated, quantized(QuantParams(**kept), codes.shape)
+    return negated, quantized(params.model_copy(update=update), codes.shape)
 
 
 def _transposed(boundary: Boundary, value: Quantized) -> Quantized:

@@ -30,7 +30,8 @@ class MatrixProduct(Op):
 
     def infer(self, operands: OperandTypes) -> ResultTypes:
         a, b = self.operand(operands, 0), self.operand(operands, 1)
-        shape = self._result_shape(self.shape_of(operands, 0, "C1"), self.shape_of(operands, 1))
+        sides = self.shape_of(operands, 0, "C1"), self.shape_of(operands, 1, "C1")
+        shape = self._result_shape(*sides)
         self._check_bias(optional_operand(operands, 2), shape)
         self.require((a.quant is None) == (b.quant is None), "C3", "only one operand is quantized")
         if a.quant is None:

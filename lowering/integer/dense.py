@@ -25,7 +25,8 @@ def matrix_product(op: Dense | BatchMatMul, context: Context) -> Kernel:
     multiply = _product(a, b, context)
 
     def run(operands: Sequence[Any]) -> tuple[Array, ...]:
-        left, right, bias, a_zero, b_zero = [*operands, None, None, None][:5]
+        given: list[Any] = [*operands, None, None, None]
+        left, right, bias, a_zero, b_zero = given[:5]
         if a.quant is not None:
             a_zero = a.quant.zero_point
 
