@@ -70,14 +70,15 @@ def recipe_of(boundary: Boundary) -> Recipe | Refusal:
     The walk goes backwards over element-wise operators and scalar constants, through diamonds such
     as x * sigmoid(x) too, until it comes to the one tensor that everything is made from.
     """
-    walk = _Walk(boundary.rewriter)
+    walk = _Walk(boundary.rewriter, boundary.node_id)
     refusal = walk.visit(boundary)
     return walk.finish(boundary) if refusal is None else refusal
 
 
 class _Walk:
-    def __init__(self, rewriter: Rewriter) -> None:
+    def __init__(self, rewriter: Rewriter, last_id: NodeId) -> None:
         self._rewriter = rewriter
+        self._last_id = last_id
         self._x: Quantized | None = None
         self._steps: list[FloatStep] = []
         self._sources: dict[Source, None] = {}
@@ -164,6 +165,12 @@ class _Walk:
         if self._x is None:
             self._x = found
         elif self._identity(self._x) != self._identity(found):
+            if boundary.node_id == self._last_id:
+                return Refusal(
+                    code=Code.NO_INTEGER_FORM,
+                    detail=f"{boundary.op.op_type} of '{self._x.name}' and '{found.name}' has no "
+                    "integer form: one of them must be a scalar constant",
+                )
             return Refusal(
                 code=Code.INPUT_NOT_QUANTIZED,
                 detail=f"'{self._x.name}' and '{found.name}' meet in float operators: put a "

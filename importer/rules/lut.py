@@ -18,8 +18,11 @@ from intonnx.ir.types import plain
 __all__ = ["table_of"]
 
 
-# Operators with a second operand come here from their own rules.
 quantizes(*UNARY)(table_of)
+# These come here when they cannot act on codes.
+quantizes("Relu", "Clip")(table_of)
+# With a scalar constant on the other side. Add, Sub and Mul call `table_of` from their own rules.
+quantizes("Div", "Pow", "PRelu", "Min", "Max", "Sum")(table_of)
 
 
 @imports("QLinearSigmoid", since=1, domain="com.microsoft")
