@@ -92,9 +92,8 @@ class Executable:
             raise error.located(node=node.label) from None
         except (ValueError, IndexError, ArithmeticError, MemoryError) as error:
             raise RunFailure(f"{type(error).__name__}: {error}", node=node.label) from None
-        for name, array in zip(node.results, results, strict=False):
-            if name:
-                values[name] = array
+        made = zip(node.results, results, strict=False)
+        values.update({name: array for name, array in made if name})
 
 
 def compile_graph(graph: Graph, numerics: str = "qlinear") -> Executable:
