@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 
 from intonnx.ir.errors import IntonnxError, ModelFailure, QuantizationFailure
-from intonnx.ir.graph import Refusal, Source
+from intonnx.ir.graph import Refusal
 from intonnx.ir.op import Op
 from intonnx.ir.ops.storage_cast import StorageCast
 from intonnx.ir.types import Array, DType, QuantParams, TensorType, dtype_of, plain, quantized
@@ -34,8 +34,7 @@ class NodeView:
         self.proto = proto
         self.version = version
         domain = "" if proto.domain in ("", "ai.onnx") else f"{proto.domain}."
-        name = proto.name or next(iter(filter(None, proto.output)), "")
-        self.source = Source(op=domain + proto.op_type, name=name)
+        self.source = translation.source_of(domain + proto.op_type, proto)
 
     @property
     def label(self) -> str:

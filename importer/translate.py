@@ -63,6 +63,7 @@ class Translation:
         self._uses = Counter(name for node in graph.node for name in node.input)
         self._uses.update(value.name for value in graph.output)
         self._uses.update(name for node in graph.node for name in captured_names(node))
+        self._named = Counter(node.name for node in graph.node)
         self._inputs = [value.name for value in graph.input]
         for value in graph.input:
             self.types[value.name] = type_of(value.type)
@@ -118,6 +119,12 @@ class Translation:
                 self.types[name] = plain(dtype, array.shape)
         self._folded.append(view.source)
         return True
+
+    def source_of(self, op: str, proto: onnx.NodeProto) -> Source:
+        """The node as reports name it: by its first result where its name is not its own."""
+        results = [name for name in proto.output if name]
+        name = proto.name if self._named[proto.name] == 1 else ""
+        return Source(op=op, name=name or next(iter(results), ""))
 
     def define_constant(self, view: NodeView, array: Array, kind: TensorType) -> None:
         """Let the node's only output be a constant."""

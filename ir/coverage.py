@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 from collections import Counter
 from typing import Literal
 
@@ -23,6 +24,7 @@ class NodeCoverage(Record):
             "folded" when it was computed at import or its work is done by its neighbours.
         code: the reason code for "float", else empty.
         detail: for "float" a sentence naming the tensors and what the author could change.
+        multiply_accumulates: products that the node adds up for one item of a symbolic batch.
     """
 
     name: str
@@ -30,12 +32,25 @@ class NodeCoverage(Record):
     state: State
     code: str = ""
     detail: str = ""
+    multiply_accumulates: int = 0
 
 
 class Coverage(Record):
     """The coverage of a model: `nodes`, and how many of them are in each state."""
 
     nodes: tuple[NodeCoverage, ...]
+
+    @property
+    def integer_share(self) -> float:
+        """Integer nodes among those that compute, 0 to 1; 1 when none does."""
+        return _share(self.integer, self.integer + self.float)
+
+    @property
+    def integer_multiply_accumulate_share(self) -> float:
+        """Multiply-accumulates in integer nodes among all, 0 to 1; 1 when there are none."""
+        by_state = {state: sum(n.multiply_accumulates for n in self.nodes if n.state == state)
+                    for state in ("integer", "float")}  # fmt: skip
+        return _share(by_state["integer"], sum(by_state.values()))
 
     def count(self, state: State) -> int:
         """How many nodes are in a state."""
@@ -62,6 +77,10 @@ class Coverage(Record):
         return self.count("folded")
 
 
+def _share(part: builtins.float, whole: builtins.float) -> builtins.float:
+    return part / whole if whole else 1.0
+
+
 def coverage(graph: Graph) -> Coverage:
     """Say for every node of the imported model whether it is integer, and if not, why.
 
@@ -70,11 +89,18 @@ def coverage(graph: Graph) -> Coverage:
     found: dict[Source, NodeCoverage] = {}
     for node in graph.nodes:
         state, code, detail = _state(graph, node)
+        results = tuple(graph.types[name] for name in node.results if name)
+        products = node.op.multiply_accumulates(graph.operand_types(node), results)
         for source in node.sources:
             known = found.get(source)
             if known is None or _WEIGHT[state] > _WEIGHT[known.state]:
                 found[source] = NodeCoverage(
-                    name=source.name, op=source.op, state=state, code=code, detail=detail
+                    name=source.name,
+                    op=source.op,
+                    state=state,
+                    code=code,
+                    detail=detail,
+                    multiply_accumulates=products if source is node.sources[0] else 0,
                 )
     for source in graph.folded:
         found.setdefault(source, NodeCoverage(name=source.name, op=source.op, state="folded"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, TypeVar
 
@@ -35,6 +36,13 @@ class Op(Record):
         """
         raise TypeError(f"{type(self).__name__} has no result type")
 
+    def multiply_accumulates(self, operands: OperandTypes, results: ResultTypes) -> int:
+        """How many products the operator adds up, by which coverage weighs it; 0 for most.
+
+        A size that is not known counts as 1, so that a symbolic batch counts one item.
+        """
+        return 0
+
     @property
     def title(self) -> str:
         """The name that the text form prints."""
@@ -60,6 +68,11 @@ class Op(Record):
         if shape is None:
             raise TypeFailure(self.title, constraint, f"operand {index} has no known rank")
         return shape
+
+
+def element_count(shape: Sequence[int | str] | None) -> int:
+    """The number of elements; a size that is not known counts as 1."""
+    return math.prod(size for size in shape or () if isinstance(size, int))
 
 
 def optional_operand(operands: Sequence[Any], index: int) -> Any:

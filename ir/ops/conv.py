@@ -6,7 +6,14 @@ from typing import ClassVar
 
 import numpy as np
 
-from intonnx.ir.op import Op, OperandTypes, ResultTypes, optional_operand, register_op
+from intonnx.ir.op import (
+    Op,
+    OperandTypes,
+    ResultTypes,
+    element_count,
+    optional_operand,
+    register_op,
+)
 from intonnx.ir.spatial import AutoPad, window_count
 from intonnx.ir.types import (
     Array,
@@ -86,6 +93,9 @@ class Conv(Op):
         scale = product_scale(self, x, w, 0)
         axis = 1 if scale.ndim else None
         return (quantized(accumulator(scale, axis, expressed=x.quant.expressed), shape),)
+
+    def multiply_accumulates(self, operands: OperandTypes, results: ResultTypes) -> int:
+        return element_count(results[0].shape) * element_count(self.shape_of(operands, 1)[1:])
 
     def _check_bias(self, bias: TensorType | None, channels: int | str) -> None:
         if bias is None:

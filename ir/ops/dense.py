@@ -6,7 +6,14 @@ from collections.abc import Sequence
 from itertools import zip_longest
 from typing import ClassVar
 
-from intonnx.ir.op import Op, OperandTypes, ResultTypes, optional_operand, register_op
+from intonnx.ir.op import (
+    Op,
+    OperandTypes,
+    ResultTypes,
+    element_count,
+    optional_operand,
+    register_op,
+)
 from intonnx.ir.types import UNKNOWN_DIM, Dim, DType, TensorType, accumulator, plain, quantized
 
 from .conv import product_scale
@@ -48,8 +55,11 @@ class MatrixProduct(Op):
         axis = len(shape) - 1 if scale.ndim else None
         return (quantized(accumulator(scale, axis, expressed=a.quant.expressed), shape),)
 
+    def multiply_accumulates(self, operands: OperandTypes, results: ResultTypes) -> int:
+        return element_count(results[0].shape) * element_count(self.shape_of(operands, 0)[-1:])
+
     def _result_shape(self, a: Sequence[Dim], b: Sequence[Dim]) -> tuple[Dim, ...]:
-        raise NotImplementedError
+        raise TypeError(f"{type(self).__name__} has no shape rule")
 
     def _check_shared(self, a: Dim, b: Dim) -> None:
         same = a == b or isinstance(a, str) or isinstance(b, str)

@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar, cast
 import numpy as np
 from pydantic import BeforeValidator, Field
 
-from intonnx.ir.op import Op, OperandTypes, ResultTypes, register_op
+from intonnx.ir.op import Op, OperandTypes, ResultTypes, element_count, register_op
 from intonnx.ir.types import Record, TensorType
 
 
@@ -68,6 +68,19 @@ class OnnxOp(Op):
         fits = 0 <= self.captures <= len(operands)
         self.require(fits, "C1", f"{self.captures} captures of {len(operands)} operands")
         return self.types
+
+    def multiply_accumulates(self, operands: OperandTypes, results: ResultTypes) -> int:
+        if self.domain or len(operands) < 2 or operands[0] is None or operands[1] is None:
+            return 0
+        x, w = operands[0].shape, operands[1].shape
+        if self.op_type == "Conv":
+            return element_count(results[0].shape) * element_count((w or ())[1:])
+        if self.op_type == "ConvTranspose":
+            return element_count(x) * element_count((w or ())[1:])
+        if self.op_type in ("MatMul", "Gemm") and x:
+            inner = x[0] if self.attribute("transA", 0) else x[-1]
+            return element_count(results[0].shape) * element_count((inner,))
+        return 0
 
     @property
     def title(self) -> str:

@@ -9,34 +9,23 @@ under 8 bits take a byte each.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
 
 from intonnx.ir.graph import Node
+from intonnx.ir.ranges import columns, saturating_sums
 from intonnx.ir.types import Array, DType, TensorType
 
 from .emitter import Emitter
-
-INT16_MAX = 32767
 
 
 def can_saturate(w: Array, x: TensorType, reduction_axes: Sequence[int]) -> bool:
     """Whether two products of raw codes that one sum adds as a pair can leave int16.
 
-    `w` holds s8 codes of any shape, summed over `reduction_axes`; `x` is the type of the
-    activation, u8 if there is a danger. Which weights of a sum meet depends on the kernel, so the
-    two largest magnitudes of one sign decide.
+    `w` holds s8 codes of any shape, summed over `reduction_axes`; `x` is the activation's type.
     """
-    if x.dtype is not DType.U8 or w.size == 0:
-        return False
-    x_max = x.dtype.high if x.quant is None else x.quant.qmax
-    first = np.moveaxis(w.astype(np.int64), reduction_axes, range(len(reduction_axes)))
-    sums = np.sort(first.reshape(math.prod(first.shape[: len(reduction_axes)]), -1), axis=0)
-    highest = np.maximum(sums[-2:], 0).sum(axis=0).max()
-    lowest = -np.minimum(sums[:2], 0).sum(axis=0).min()
-    return bool(x_max * highest > INT16_MAX or x_max * lowest > INT16_MAX + 1)
+    return bool(saturating_sums(columns(w.astype(np.int64), reduction_axes), x).any())
 
 
 def exact_codes(
