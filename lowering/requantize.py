@@ -46,10 +46,17 @@ def round_to_codes(v: Array, params: QuantParams) -> Array:
     return wide.astype(params.storage.numpy)
 
 
-def multiplier(scale: Array, out: QuantParams) -> Array:
-    """The float32 multiplier of an accumulator: its scale over that of the result."""
+def multiplier(x: QuantParams, out: QuantParams, rank: int) -> Array | None:
+    """The float32 multiplier of an accumulator, its scale over that of the result.
+
+    It broadcasts over a tensor of this rank. None where the literal arithmetic has to be followed:
+    for blocks, which do not broadcast, and for a quotient that is infinite.
+    """
+    if x.block is not None or out.block is not None:
+        return None
     with np.errstate(over="ignore", under="ignore"):
-        return np.asarray(scale / out.scale, np.float32)
+        k = np.asarray(x.along(rank)[0] / out.along(rank)[0], np.float32)
+    return k if np.all(np.isfinite(k)) else None
 
 
 def requantize_accumulator(
@@ -59,19 +66,15 @@ def requantize_accumulator(
 
     `qlinear`: f32(acc) * (x.scale / out.scale). `qdq`: (f32(acc) * x.scale) / out.scale.
     """
-    scale, zero = x.along(rank)
-    out_scale, _ = out.along(rank)
-    with np.errstate(over="ignore", under="ignore"):
-        k = np.asarray(scale / out_scale, np.float32)
+    k = multiplier(x, out, rank)
+    if numerics != "qlinear" or k is None:
+        return lambda acc: quantize_array(dequantize_array(acc, x), out)
+    factors, (_, zero) = k, x.along(rank)
 
     def run(acc: Array) -> Array:
         v = _real(acc, zero)
         with np.errstate(over="ignore", under="ignore"):
-            if numerics == "qlinear":
-                v *= k
-            else:
-                v *= scale
-                v /= out_scale
+            v *= factors
         return round_to_codes(v, out)
 
     return run

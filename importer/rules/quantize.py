@@ -22,9 +22,11 @@ def quantize_linear(node: NodeView) -> None:
     """QuantizeLinear: without a zero point the storage is u8, or what `output_dtype` says."""
     storage = _storage(node)
     refusal = _parameters_refusal(node, storage)
-    if refusal is not None or node.attribute("precision", 0) not in (0, 1):
-        return node.keep(refusal or _unsupported(node, "the attribute `precision` is not float32"))
+    if refusal is not None:
+        return node.keep(refusal)
     params = _params(node, storage)
+    if (refusal := _division_refusal(node, params)) is not None:
+        return node.keep(refusal)
     x = node.constant(0)
     if x is not None and x.dtype.kind == "f":
         return node.define(quantize_array(x, params), quantized(params, x.shape))
@@ -34,16 +36,42 @@ def quantize_linear(node: NodeView) -> None:
     return None
 
 
+def _division_refusal(node: NodeView, params: QuantParams) -> Refusal | None:
+    """A refusal where x / scale is rounded to fewer bits than float32 and a code depends on them.
+
+    From opset 23 on the division is in the type of the scale unless `precision` names another.
+    8-bit codes are not two steps apart for it, as long as nothing becomes infinite.
+    """
+    precision = node.attribute("precision", 0)
+    if precision == 0 and (node.version < 23 or params.expressed is DType.F32):
+        return None
+    if precision and dtype_of_element(precision) is DType.F32:
+        return None
+    largest = np.max(np.abs(params.scale)) * (params.qmax - params.qmin)
+    harmless = params.storage.bits <= 8 and largest < np.finfo(np.float16).max
+    if precision == 0 and params.expressed is DType.F16 and harmless:
+        return None
+    return _unsupported(node, "the division is not in float32 (attribute `precision`)")
+
+
 @imports("DequantizeLinear", since=10)
 @imports("DequantizeLinear", since=1, domain="com.microsoft")
 def dequantize_linear(node: NodeView) -> None:
-    """DequantizeLinear: the storage is the type of x."""
+    """DequantizeLinear: the storage is the type of x, the result that of the scale.
+
+    From opset 23 on `output_dtype` can name another type for the result.
+    """
     storage = node.type(0).dtype
     refusal = _parameters_refusal(node, storage)
     if refusal is not None:
         return node.keep(refusal)
-    codes = node.codes(node.input(0), _params(node, storage))
-    node.emit(Dequantize(), [codes])
+    params = _params(node, storage)
+    if (element := node.attribute("output_dtype", 0)) != 0:
+        expressed = dtype_of_element(element)
+        if expressed not in (DType.F32, DType.F16, DType.BF16):
+            return node.keep(_unsupported(node, f"the result is {expressed}"))
+        params = params.model_copy(update={"expressed": expressed})
+    node.emit(Dequantize(), [node.codes(node.input(0), params)])
     return None
 
 

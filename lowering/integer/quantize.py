@@ -65,18 +65,23 @@ def requantize_function(
 
 @kernels.register(DynamicQuantize)
 def dynamic_quantize(op: DynamicQuantize, context: Context) -> Kernel:
-    """u8 with the range of the tensor, widened to hold zero; ONNX DynamicQuantizeLinear-11."""
+    """u8 with the range of the tensor, widened to hold zero; ONNX DynamicQuantizeLinear-11.
+
+    As onnxruntime does it: NaN is no part of the range and gets the code 0; a zero point that is
+    NaN (0 / 0 where the scale vanishes, inf / inf where it is infinite) is 255.
+    """
 
     def run(operands: Sequence[Any]) -> tuple[Array, ...]:
         x: Array = operands[0]
-        low = np.float32(min(np.float32(0), x.min(initial=np.float32(0))))
-        high = np.float32(max(np.float32(0), x.max(initial=np.float32(0))))
-        scale = np.float32((high - low) / np.float32(255))
-        if scale == 0:
-            scale = np.float32(1)
-        zero = np.uint8(np.rint(np.clip(np.float32(0) - low / scale, 0, 255)))
-        v = np.rint(x / scale) + np.float32(zero)
-        codes = np.clip(v, 0, 255).astype(np.uint8)
-        return codes, np.asarray(scale), np.asarray(zero)
+        low, high = (f.reduce(x, axis=None, initial=np.float32(0)) for f in (np.fmin, np.fmax))
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            scale = np.float32(1) if low == high else np.float32((high - low) / np.float32(255))
+            zero = np.rint(np.fmin(np.fmax(np.float32(0) - low / scale, 0), 255))
+            if np.isnan(low / scale):
+                zero = np.float32(255)
+            v = np.asarray(x / scale)
+        np.fmin(np.fmax(v, -zero, out=v), 255 - zero, out=v)
+        codes = (np.rint(v, out=v) + zero).astype(np.uint8)
+        return codes, np.asarray(scale, np.float32), np.asarray(zero, np.uint8)
 
     return run

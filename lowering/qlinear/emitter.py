@@ -154,26 +154,30 @@ class Emitter:
 
     def quantize(self, real: str, params: QuantParams, result: str) -> None:
         """Write QuantizeLinear from a real value to `result`."""
+        # From opset 23 on the division is in the type of the scale unless this says float32.
+        narrow = params.expressed is not DType.F32 and self.opset >= 23
         inputs = [real, self.scale(params), self.zero_point(params)]
-        self.node("QuantizeLinear", inputs, [result],
-                  axis=params.axis, block_size=params.block)  # fmt: skip
+        self.node("QuantizeLinear", inputs, [result], axis=params.axis, block_size=params.block,
+                  precision=element_of_dtype(DType.F32) if narrow else None)  # fmt: skip
 
     def dequantize(self, name: str, result: str) -> None:
         """Write DequantizeLinear from codes to `result`.
 
-        The scale of an accumulator is a product, which a narrower float type may not hold: it stays
-        in float32, and the real value is cast.
+        A scale that the expressed type does not hold, as the product of an accumulator may be,
+        stays in float32, and the real value is cast.
         """
         params = self.params(name)
-        if params.storage.bits > 16 and params.expressed is not DType.F32:
+        layout: dict[str, Any] = {"axis": params.axis, "block_size": params.block}
+        scale, expressed = params.scale, params.expressed.numpy
+        exact = np.array_equal(scale.astype(expressed).astype(np.float32), scale)
+        if params.expressed is not DType.F32 and not (exact and params.storage.bits <= 16):
             wide = params.model_copy(update={"expressed": DType.F32})
             inputs = [self.operand(name), *self.quantization(wide)]
-            real = self.value("DequantizeLinear", inputs, f"{result}.f32", axis=params.axis)
+            real = self.value("DequantizeLinear", inputs, f"{result}.f32", **layout)
             self.node("Cast", [real], [result], to=element_of_dtype(params.expressed))
             return
         inputs = [self.operand(name), self.scale(params), self.zero_point(params)]
-        self.node("DequantizeLinear", inputs, [result],
-                  axis=params.axis, block_size=params.block)  # fmt: skip
+        self.node("DequantizeLinear", inputs, [result], **layout)
 
     def real(self, name: str) -> str:
         """The real value of quantized codes: one DequantizeLinear for each value."""
