@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import onnx
 import pytest
-from support.models import Builder, Params, s8, s32, u8
-from support.runtime import run_onnxruntime
 
 import intonnx
+from support.models import Builder, Params, s8, s32, u8
+from support.runtime import run_onnxruntime
 
 Array = np.ndarray[Any, Any]
 RNG = np.random.default_rng(20)
