@@ -11,7 +11,7 @@ from intonnx.ir.graph import Refusal
 from intonnx.ir.ops.clip import Clip
 from intonnx.ir.quantization import dequantize_array, quantize_array
 from intonnx.ir.reasons import Code
-from intonnx.ir.types import QuantParams
+from intonnx.ir.types import DType, QuantParams
 
 
 @commutes("Relu")
@@ -23,8 +23,6 @@ def relu_on_codes(boundary: Boundary, params: QuantParams | None, exact: bool) -
 @commutes("Clip")
 def clip_on_codes(boundary: Boundary, params: QuantParams | None, exact: bool) -> OnCodes | Refusal:
     """Bounds are attributes until opset 10 and inputs from 11 on; a missing one does not limit."""
-    if params is None:
-        return _plain(boundary)
     bounds: list[float | None] = []
     for index, name in ((1, "min"), (2, "max")):
         if boundary.op.version < 11:
@@ -47,14 +45,15 @@ def _clip(
     high: float | None,
     exact: bool,
 ) -> OnCodes | Refusal:
-    if params is None:
-        return _plain(boundary)
-    if not params.per_tensor:
+    if params is not None and not params.per_tensor:
         return Refusal(
             code=Code.PER_AXIS_INPUT,
             detail=f"'{boundary.name(0)}' has a scale for each channel: quantize it per tensor",
         )
-    if exact and not all(bound is None or _on_grid(bound, params) for bound in (low, high)):
+    if params is None or boundary.type(0).is_integer:
+        # The model limits integers, which may be codes: the bounds are integers too.
+        return _of_integers(boundary.type(0).dtype, low, high)
+    if exact and not (_keeps_reals(low, params, -1) and _keeps_reals(high, params, 1)):
         return Refusal(
             code=Code.OUTPUT_NOT_QUANTIZED,
             detail=f"a bound of {low} to {high} is no multiple of the scale of "
@@ -66,21 +65,24 @@ def _clip(
     return OnCodes(Clip(low=min(lowest, highest), high=highest))
 
 
-def _plain(boundary: Boundary) -> Refusal:
-    return Refusal(
-        code=Code.INPUT_NOT_QUANTIZED,
-        detail=f"'{boundary.name(0)}' is a tensor of plain integers",
-    )
+def _of_integers(dtype: DType, low: float | None, high: float | None) -> OnCodes:
+    highest = dtype.high if high is None else int(high)
+    lowest = dtype.low if low is None else max(int(low), dtype.low)
+    return OnCodes(Clip(low=min(lowest, highest), high=highest))
 
 
 def _code(bound: float, params: QuantParams) -> int:
     return int(quantize_array(np.asarray(bound, np.float32), params)[()])
 
 
-def _on_grid(bound: float, params: QuantParams) -> bool:
-    """Whether clipping codes clips the real values exactly: on the grid, or beyond the range."""
-    code = np.asarray(_code(bound, params))
-    real = float(dequantize_array(code, params)[()])
-    if real == np.float32(bound):
+def _keeps_reals(bound: float | None, params: QuantParams, side: int) -> bool:
+    """Whether clipping codes clips the real values exactly: on the grid, or beyond the range.
+
+    `side` is -1 for a lower bound and 1 for an upper one.
+    """
+    if bound is None:
         return True
-    return (code[()] == params.qmin and bound < real) or (code[()] == params.qmax and bound > real)
+    last = params.qmin if side < 0 else params.qmax
+    codes = np.asarray([_code(bound, params), last])
+    real, end = (float(value) for value in dequantize_array(codes, params))
+    return real == np.float32(bound) or (bound - end) * side > 0
