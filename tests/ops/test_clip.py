@@ -1,0 +1,108 @@
+"""qnn.clip: Relu and Clip on codes, held against onnxruntime."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from intonnx.ir.errors import TypeFailure
+from intonnx.ir.ops.clip import Clip
+from intonnx.ir.types import DType, QuantParams, TensorType, plain, quantized
+from support import strategies
+from support.models import Builder, Fed, Held, Operand, Params, qdq_model, run_inputs, s8, u8
+from support.wings import check_model, refusal_of
+
+U8 = QuantParams(storage=DType.U8, scale=0.5, zero_point=3)
+PER_AXIS = QuantParams(storage=DType.U8, scale=[1, 2], zero_point=[0, 0], axis=0)
+
+
+@pytest.mark.parametrize(
+    ("constraint", "x", "low", "high"),
+    [
+        ("C1", plain(DType.F32, [2]), 0, 1),
+        ("C1", quantized(PER_AXIS, [2]), 0, 1),
+        ("C2", quantized(U8, [2]), 5, 4),
+        ("C2", quantized(U8, [2]), -1, 4),
+        ("C2", quantized(U8, [2]), 0, 256),
+    ],
+)
+def test_constraints(constraint: str, x: TensorType, low: int, high: int) -> None:
+    with pytest.raises(TypeFailure) as failure:
+        Clip(low=low, high=high).infer([x])
+    assert failure.value.constraint == constraint
+
+
+bounds = st.none() | st.sampled_from([0.0, 6.0, -0.5]) | st.floats(-1e3, 1e3)
+
+
+@settings(max_examples=60)
+@given(strategies.params(wide=True), st.booleans(), st.booleans(), st.tuples(bounds, bounds))
+def test_dq_clip_q_is_exact(
+    side: Params, fed_codes: bool, equal: bool, limits: tuple[float | None, float | None]
+) -> None:
+    out = side if equal else Params(side.dtype, float(np.float32(side.scale * 1.5)), 7)
+    operands: list[Operand] = [Fed("x", (3, 40), side, quantized=fed_codes)]
+    operands += [None if v is None else Held(np.float32(v)) for v in limits]
+    # onnxruntime merges Q -> DQ -> Q -> DQ wrongly when it optimizes; codes that are fed it keeps.
+    model = qdq_model("Clip", operands, out=out)
+    check_model(model, run_inputs(model), quanta=0, kernel=fed_codes and equal)
+
+
+@settings(max_examples=40)
+@given(strategies.params(wide=True), st.booleans())
+def test_dq_relu_q_is_exact(side: Params, fed_codes: bool) -> None:
+    model = qdq_model("Relu", [Fed("x", (3, 40), side, quantized=fed_codes)], out=side)
+    check_model(model, run_inputs(model), quanta=0)
+
+
+@pytest.mark.parametrize("side", [u8(1.0, 3), s8(1.0, 3)])
+@pytest.mark.parametrize("limits", [(5, 20), (20, None), (None, 5), (20, 5)])
+def test_between_quantizer_and_dequantizer_the_bounds_are_codes(
+    side: Params, limits: tuple[int | None, int | None]
+) -> None:
+    build = Builder(18)
+    codes = build.quantize(build.feed("x", (2, 40), np.float32), side)
+    names = [
+        "" if v is None else build.constant(f"bound{i}", np.dtype(side.dtype).type(v))
+        for i, v in enumerate(limits)
+    ]
+    build.output(build.dequantize(build.node("Clip", [codes, *names]), side, "y"), np.float32)
+    x = (np.arange(80, dtype=np.float32) - 40).reshape(2, 40)
+    check_model(build.model(), {"x": x})
+
+
+def test_between_quantizer_and_dequantizer_relu_is_by_code_zero() -> None:
+    build = Builder(18)
+    codes = build.quantize(build.feed("x", (2, 40), np.float32), s8(1.0, 3))
+    build.output(build.dequantize(build.node("Relu", [codes]), s8(1.0, 3), "y"), np.float32)
+    x = (np.arange(80, dtype=np.float32) - 40).reshape(2, 40)
+    check_model(build.model(), {"x": x})
+
+
+@pytest.mark.parametrize("opset", [10, 11, 12, 13, 21])
+def test_every_opset(opset: int) -> None:
+    operands: list[Operand] = [Fed("x", (3, 40), s8(0.05, -7))]
+    attrs: dict[str, Any] = {"min": 0.0, "max": 3.0} if opset < 11 else {}
+    operands += [] if opset < 11 else [Held(np.float32(0)), Held(np.float32(3))]
+    model = qdq_model("Clip", operands, out=s8(0.05, -7), attrs=attrs, opset=opset)
+    check_model(model, run_inputs(model), quanta=0)
+
+
+def test_refuses_a_bound_off_the_grid_without_a_quantizer() -> None:
+    operands = [Fed("x", (3, 4), u8(0.25, 14)), Held(np.float32(0.3))]
+    assert refusal_of(qdq_model("Clip", operands), "Clip")[0] == "output-not-quantized"
+
+
+def test_refuses_a_bound_computed_at_run_time() -> None:
+    operands = [Fed("x", (3, 4), u8(0.25, 14)), Fed("low", ())]
+    _, detail = refusal_of(qdq_model("Clip", operands, out=u8(0.25, 14)), "Clip")
+    assert "'low'" in detail
+
+
+def test_refuses_a_scale_for_each_channel() -> None:
+    x = Fed("x", (2, 4), u8([0.1, 0.2], [1, 2], axis=0))
+    assert refusal_of(qdq_model("Relu", [x]), "Relu")[0] == "per-axis-input"
