@@ -6,8 +6,10 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, TypeVar
 
+from pydantic import ValidationError
+
 from .errors import TypeFailure
-from .types import Array, Record, TensorType
+from .types import Array, Dim, QuantParams, Record, TensorType, quantized
 
 OperandTypes = Sequence[TensorType | None]
 ResultTypes = tuple[TensorType, ...]
@@ -52,6 +54,20 @@ class Op(Record):
         """Raise TypeFailure with the constraint's number unless the condition holds."""
         if not condition:
             raise TypeFailure(self.title, constraint, cause)
+
+    def codes(
+        self, params: QuantParams, shape: Sequence[Dim] | None, constraint: str
+    ) -> TensorType:
+        """The type of codes with these parameters.
+
+        Raises TypeFailure with the constraint's number when the shape has not the parameters' axis,
+        or another number of elements or blocks along it.
+        """
+        try:
+            return quantized(params, shape)
+        except ValidationError as error:
+            cause = str(error.errors()[0]["msg"]).removeprefix("Value error, ")
+            raise TypeFailure(self.title, constraint, cause) from None
 
     def operand(self, operands: OperandTypes, index: int, constraint: str = "C0") -> TensorType:
         """The type of an operand that must be there; C0 is "every required operand is given"."""

@@ -5,20 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from intonnx.ir.op import Op, OperandTypes, ResultTypes, register_op
-from intonnx.ir.types import DType, QuantParams, TensorType, plain, quantized
-
-
-def _same_axis(op: Op, x: TensorType, params: QuantParams, constraint: str) -> None:
-    if x.shape is None or params.axis is None:
-        return
-    op.require(params.axis < len(x.shape), constraint, f"axis {params.axis} of {len(x.shape)}")
-    size = x.shape[params.axis]
-    if params.block is None and isinstance(size, int):
-        op.require(
-            size == params.scale.size,
-            constraint,
-            f"{params.scale.size} scales along axis {params.axis}, which has {size} elements",
-        )
+from intonnx.ir.types import DType, QuantParams, plain
 
 
 @register_op
@@ -30,7 +17,7 @@ class Quantize(Op):
 
     Constraints:
         C1: `x` is float.
-        C2: per-axis parameters of `out` fit the axis of `x`.
+        C2: per-axis and blocked parameters of `out` fit the shape of `x`.
     """
 
     name: ClassVar[str] = "qnn.quantize"
@@ -41,8 +28,7 @@ class Quantize(Op):
     def infer(self, operands: OperandTypes) -> ResultTypes:
         x = self.operand(operands, 0)
         self.require(x.dtype.is_float, "C1", f"the operand is {x.dtype}, not float")
-        _same_axis(self, x, self.out, "C2")
-        return (quantized(self.out, x.shape),)
+        return (self.codes(self.out, x.shape, "C2"),)
 
 
 @register_op
@@ -78,7 +64,7 @@ class Requantize(Op):
 
     Constraints:
         C1: `x` is quantized.
-        C2: per-axis parameters of `out` fit the axis of `x`.
+        C2: per-axis and blocked parameters of `out` fit the shape of `x`.
     """
 
     name: ClassVar[str] = "qnn.requantize"
@@ -88,8 +74,7 @@ class Requantize(Op):
     def infer(self, operands: OperandTypes) -> ResultTypes:
         x = self.operand(operands, 0)
         self.require(x.quant is not None, "C1", f"the operand is {x.dtype}, not quantized")
-        _same_axis(self, x, self.out, "C2")
-        return (quantized(self.out, x.shape),)
+        return (self.codes(self.out, x.shape, "C2"),)
 
 
 @register_op

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from intonnx.ir.op import Op, OperandTypes, ResultTypes, register_op
-from intonnx.ir.types import QuantParams, plain, quantized
+from intonnx.ir.types import QuantParams, plain
 
 
 @register_op
@@ -19,6 +19,7 @@ class StorageCast(Op):
 
     Constraints:
         C1: `x` holds integers of the storage type of `out`.
+        C2: per-axis and blocked parameters of `out` fit the shape of `x`.
     """
 
     name: ClassVar[str] = "qnn.storage_cast"
@@ -34,4 +35,4 @@ class StorageCast(Op):
         self.require(
             x.dtype is self.out.storage, "C1", f"{x.dtype} codes, parameters for {self.out.storage}"
         )
-        return (quantized(self.out, x.shape),)
+        return (self.codes(self.out, x.shape, "C2"),)

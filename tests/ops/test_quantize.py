@@ -23,6 +23,9 @@ from support.wings import Arrays, apart, check_model, refusal_of
 
 U8 = QuantParams(storage=DType.U8, scale=0.5, zero_point=128)
 HALF = QuantParams(storage=DType.I8, scale=0.5, zero_point=0, expressed=DType.F16)
+BLOCKS = QuantParams(
+    storage=DType.I8, scale=[[1, 2], [3, 4]], zero_point=[[0, 0], [0, 0]], axis=1, block=3
+)
 AXIS = QuantParams(storage=DType.I8, scale=[1, 2, 3], zero_point=[0, 0, 0], axis=1)
 FLOAT = plain(DType.F32, ("N", 3))
 
@@ -55,6 +58,10 @@ def test_result_types(op: Op, operand: TensorType, results: list[TensorType]) ->
         pytest.param(Quantize(out=U8), "C1", quantized(U8, (2,)), id="quantize_c1_codes"),
         pytest.param(Quantize(out=AXIS), "C2", plain(DType.F32, (2,)), id="quantize_c2_rank"),
         pytest.param(Quantize(out=AXIS), "C2", plain(DType.F32, (2, 4)), id="quantize_c2_length"),
+        pytest.param(Quantize(out=BLOCKS), "C2", plain(DType.F32, (2, 7)), id="quantize_c2_blocks"),
+        pytest.param(
+            Requantize(out=BLOCKS), "C2", quantized(U8, (3, 6)), id="requantize_c2_blocks"
+        ),
         pytest.param(Dequantize(), "C1", FLOAT, id="dequantize_c1"),
         pytest.param(Dequantize(), "C1", plain(DType.U8, (2,)), id="dequantize_c1_plain"),
         pytest.param(Requantize(out=U8), "C1", FLOAT, id="requantize_c1"),
