@@ -49,9 +49,10 @@ def qlinear_average_pool(node: NodeView) -> None:
     fields, shape = window(node.attribute), node.type(0).shape
     if fields is None or shape is None or len(shape) != len(fields["kernel"]) + 2:
         return node.keep(rank_refusal(node.input(0), shape))
+    fields["dilations"] = (1,) * (len(shape) - 2)
     last = bool(node.attribute("channels_last", 0))
     op = _BY_RANK[len(shape) - 2](
-        **{**fields, "dilations": (1,) * (len(shape) - 2)},
+        **fields,
         count_include_pad=bool(node.attribute("count_include_pad", 0)),
         channels_last=last,
         out=y_params,
