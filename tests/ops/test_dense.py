@@ -308,6 +308,18 @@ def test_matmul_integer_with_a_zero_point_for_each_row(shape: tuple[int, ...]) -
     np.testing.assert_array_equal(found["y"], wanted)
 
 
+def test_an_unknown_rank_is_no_error() -> None:
+    build = Builder()
+    shape = build.feed("shape", ["r"], np.int64)
+    a = build.node("Reshape", [build.feed("a", (20,), np.uint8), shape])
+    b = build.constant("b", ends(np.random.default_rng(1), (5, 3), np.uint8))
+    build.output(build.node("MatMulInteger", [a, b], name="y"), np.int32)
+    model = build.model()
+    inputs = {"a": ends(RNG, (20,), np.uint8), "shape": np.array([2, 2, 5])}
+    found = intonnx.compile(intonnx.import_model(model)).run(inputs)
+    apart(found, run_onnxruntime(model, inputs, optimized=False), 0)
+
+
 # -- between quantizers ---------------------------------------------------------------------------
 
 ACTIVATIONS = [u8(0.02, 114), u8(0.02, 0), u8(0.02, 255), s8(0.02, -3), s8(0.02, 127)]
