@@ -96,6 +96,8 @@ class Rewriter:
     ) -> tuple[str, ...]:
         """Add a node; its result types are inferred. `results` must not be made by another node.
 
+        What was known of a result's shape stays known.
+
         `before` places the node in front of that one, so that later steps meet it in good order.
         """
         node = Node(op, tuple(operands), tuple(results), tuple(dict.fromkeys(sources)))
@@ -106,7 +108,9 @@ class Rewriter:
         if len(results) > len(kinds):
             cause = f"{len(results)} results, but the operator has {len(kinds)}"
             raise ModelFailure(cause, node=node.label)
-        self.types.update({name: kind for name, kind in zip(results, kinds, strict=False) if name})
+        for name, kind in zip(results, kinds, strict=False):
+            if name:
+                self.types[name] = refined(kind, self.types.get(name))
         position = float(self._next) if before is None else self._order[before] - 0.5
         self._insert(node, position)
         return tuple(results)

@@ -16,6 +16,7 @@ from intonnx.ir.ops.quantize import Dequantize, Quantize, Requantize
 from intonnx.ir.quantization import dequantize_array
 from intonnx.ir.reasons import Code
 from intonnx.ir.rewriter import NodeId, Rewriter
+from intonnx.ir.shapes import refined
 from intonnx.ir.types import Array, DType, QuantParams, TensorType
 
 
@@ -295,6 +296,8 @@ def requantize(rewriter: Rewriter, quantize_id: NodeId, codes: str) -> str:
             rewriter.rename(codes, result)
             return result
     op = Requantize(out=quantizer.op.out)
+    (inferred,) = op.infer([rewriter.types[codes]])
+    rewriter.types[result] = refined(inferred, rewriter.types[result])
     rewriter.update(quantize_id, Node(op, (codes,), (result,), quantizer.sources))
     return codes
 

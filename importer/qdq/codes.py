@@ -142,8 +142,10 @@ def on_codes(boundary: Boundary, rule: CodesRule) -> Refusal | None:
         boundary.moved([value.name])
         return None
     if value.codes is not None and (arrays := _computed(boundary, value.codes)) is not None:
-        boundary.moved(_constants(boundary, form, value.name, arrays))
-        return None
+        constants = _constants(boundary, form, value.name, arrays)
+        if constants is not None:
+            boundary.moved(constants)
+            return None
     results = boundary.node.results
     hints = [f"{name}.codes" if name else "" for name in results]
     names = [boundary.rewriter.fresh(hint) if hint else "" for hint in hints]
@@ -222,10 +224,16 @@ def _computed(boundary: Boundary, codes: Array) -> list[Array] | None:
     return evaluate(proto, inputs, {boundary.op.domain: boundary.op.version})
 
 
-def _constants(boundary: Boundary, form: OnCodes, data: str, arrays: list[Array]) -> list[str]:
+def _constants(
+    boundary: Boundary, form: OnCodes, data: str, arrays: list[Array]
+) -> list[str] | None:
+    """The computed codes as constants; None where the reference operator moved others than ours."""
     types = boundary.rewriter.types
     kinds = form.op.infer([types[data], *(types[name] for name in form.others)])
+    moved = list(zip(boundary.node.results, arrays, kinds, strict=False))
+    if any(static_shape(kind.shape) not in (None, array.shape) for _, array, kind in moved):
+        return None
     return [
         boundary.constant_codes(f"{result}.codes", array, kind.with_shape(array.shape))
-        for result, array, kind in zip(boundary.node.results, arrays, kinds, strict=False)
+        for result, array, kind in moved
     ]
