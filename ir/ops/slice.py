@@ -13,9 +13,10 @@ from intonnx.ir.types import UNKNOWN_DIM, Dim, QuantParams
 class Slice(Op):
     """The elements from `starts[i]` on, before `ends[i]`, in steps of `steps[i]`, on `axes[i]`.
 
-    Negative bounds count from the end; bounds beyond the axis stand for its ends; a negative step
-    walks backwards. Operands: `x`, any type. Result: the type of `x` with the smaller shape;
-    per-axis parameters are cut as their axis is. Source: ONNX Slice-13.
+    Negative bounds count from the end; bounds beyond the axis stand for its ends (a start for its
+    first or last element); a negative step walks backwards. Operands: `x`, any type. Result: the
+    type of `x` with the smaller shape; per-axis parameters are cut as their axis is.
+    Source: ONNX Slice-13.
 
     Constraints:
         C1: `starts`, `ends`, `axes` and `steps` have the same length; no step is 0.
@@ -32,10 +33,17 @@ class Slice(Op):
     axes: tuple[int, ...]
     steps: tuple[int, ...]
 
-    @property
-    def cuts(self) -> list[slice]:
-        """One slice for each of `axes`. Python's slices clamp and count as ONNX does."""
-        return [slice(*bounds) for bounds in zip(self.starts, self.ends, self.steps, strict=True)]
+    def cut(self, index: int, size: int) -> slice:
+        """What `axes[index]`, which has `size` elements, is cut to: bounds as Python takes them.
+
+        Python's own clamping differs: backwards it skips a start before the first element.
+        """
+        start, end, step = self.starts[index], self.ends[index], self.steps[index]
+        last = size - 1 if step < 0 else size
+        start = min(max(start + size if start < 0 else start, 0), last)
+        end = min(max(end + size if end < 0 else end, -1 if step < 0 else 0), size)
+        kept = range(start, end, step)
+        return slice(start, None if end < 0 else end, step) if kept else slice(0, 0, 1)
 
     def infer(self, operands: OperandTypes) -> ResultTypes:
         x = self.operand(operands, 0)
@@ -47,28 +55,29 @@ class Slice(Op):
             return (x,)
         axes = normalized_axes(self, self.axes, len(x.shape), "C2")
         shape, params = list(x.shape), x.quant
-        for axis, cut in zip(axes, self.cuts, strict=True):
-            shape[axis] = _size(x.shape[axis], cut)
-            params = self._cut(params, axis, cut, x.shape[axis], shape[axis])
+        for index, axis in enumerate(axes):
+            shape[axis] = self._size(index, x.shape[axis])
+            params = self._cut_params(params, index, axis, x.shape[axis], shape[axis])
         return (with_parameters(x, shape, params),)
 
-    def _cut(
-        self, params: QuantParams | None, axis: int, cut: slice, before: Dim, after: Dim
+    def _size(self, index: int, size: Dim) -> Dim:
+        if isinstance(size, int):
+            return len(range(size)[self.cut(index, size)])
+        return size if self._keeps_all(index, size) else UNKNOWN_DIM
+
+    def _keeps_all(self, index: int, size: Dim) -> bool:
+        start, end, step = self.starts[index], self.ends[index], self.steps[index]
+        limit = size if isinstance(size, int) else 2**31 - 1
+        return (start, step) == (0, 1) and end >= limit
+
+    def _cut_params(
+        self, params: QuantParams | None, index: int, axis: int, before: Dim, after: Dim
     ) -> QuantParams | None:
-        if params is None or params.axis is None:
+        if params is None or params.axis is None or self._keeps_all(index, before):
             return params
         if params.block is None and params.axis != axis:
             return params
-        if before == after and cut.step == 1:
-            return params
-        fits = params.block is None and isinstance(after, int) and after > 0
-        self.require(fits, "C3", f"the axis {axis} is cut from {before} to {after}")
+        fits = params.block is None and isinstance(before, int) and after != 0
+        self.require(fits, "C3", f"the axis {axis} is cut from {before} to {after} elements")
+        cut = self.cut(index, int(before))
         return rearranged(params, lambda scales: scales[cut], axis)
-
-
-def _size(size: Dim, cut: slice) -> Dim:
-    if isinstance(size, int):
-        return len(range(*cut.indices(size)))
-    # All of a symbolic axis stays when the range starts at its first element and cannot end early.
-    whole = cut.step == 1 and cut.start == 0 and cut.stop >= 2**31 - 1
-    return size if whole else UNKNOWN_DIM

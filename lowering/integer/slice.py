@@ -13,13 +13,13 @@ from .kernel import Context, Kernel, kernels
 
 @kernels.register(Slice)
 def slice_of(op: Slice, context: Context) -> Kernel:
-    """Python's slices clamp and count as ONNX does; nothing is copied."""
+    """The bounds depend on the sizes; nothing is copied."""
 
     def run(operands: Sequence[Any]) -> tuple[Array, ...]:
         x: Array = operands[0]
         cuts = [slice(None)] * x.ndim
-        for axis, cut in zip(op.axes, op.cuts, strict=True):
-            cuts[axis] = cut
+        for index, axis in enumerate(op.axes):
+            cuts[axis] = op.cut(index, x.shape[axis])
         return (x[tuple(cuts)],)
 
     return run

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from intonnx.ir.errors import RunFailure, TypeFailure
 from intonnx.ir.ops.split import Split
 from intonnx.ir.types import Array
 
@@ -20,7 +21,10 @@ def split(op: Split, context: Context) -> Kernel:
 
     def run(operands: Sequence[Any]) -> tuple[Array, ...]:
         x: Array = operands[0]
-        ends = list(accumulate(op.sizes_of(x.shape[op.axis])))
+        try:
+            ends = list(accumulate(op.sizes_of(x.shape[op.axis])))
+        except TypeFailure as failure:
+            raise RunFailure(failure.cause) from None
         return tuple(np.split(x, ends[:-1], axis=op.axis))
 
     return run

@@ -39,7 +39,9 @@ def move(
     has_kernel = kind.dtype in kernels or (out.runtime == "standard" and kind.dtype in WHOLE_BYTES)
     narrow = kind.quant is not None and kind.dtype.bits <= 16
     if has_kernel and not (narrow and not out.qlinear):
-        out.node(op_type, [out.operand(data), *others], node.results, **attributes)
+        # onnxruntime 1.32 crashes on a Split with a result that has no name.
+        names = [name or out.fresh(f"{data}.unused") for name in node.results]
+        out.node(op_type, [out.operand(data), *others], names, **attributes)
     elif narrow:
         _between(op_type, node, out, others, attributes)
     else:
@@ -49,7 +51,7 @@ def move(
 def _between(
     op_type: str, node: Node, out: Emitter, others: Sequence[str], attributes: dict[str, Any]
 ) -> None:
-    names = [out.fresh(f"{name}.unquantized") if name else "" for name in node.results]
+    names = [out.fresh(f"{name or node.operands[0]}.unquantized") for name in node.results]
     out.node(op_type, [out.real(node.operands[0]), *others], names, **attributes)
     for name, result in zip(names, node.results, strict=True):
         if result:
