@@ -188,5 +188,8 @@ def qlinear_concat(node: NodeView) -> None:
     axis, rank = int(node.attribute("axis", 0)), node.type(2).rank
     if rank is None and axis < 0:
         raise ModelFailure(f"axis {axis} of '{node.input(2)}', whose rank is not known")
-    node.emit(Concatenate(axis=axis % rank if rank else axis, out=out), operands)
+    if len(operands) == 1:
+        node.emit(Requantize(out=out), operands)
+    else:
+        node.emit(Concatenate(axis=axis % rank if rank else axis, out=out), operands)
     return None

@@ -7,10 +7,10 @@ import numpy as np
 from intonnx.ir.graph import Node
 from intonnx.ir.ops.quantize import Dequantize, DynamicQuantize, Quantize, Requantize
 from intonnx.ir.types import DType
-from intonnx.lowering.requantize import multiplier
+from intonnx.lowering.requantize import multiplier, requantize_table
 from intonnx.protos import element_of_dtype
 
-from .emitter import Emitter
+from .emitter import CONTRIB, Emitter
 from .registry import emitters
 
 
@@ -28,8 +28,13 @@ def dequantize(op: Dequantize, node: Node, out: Emitter) -> None:
 
 @emitters.register(Requantize)
 def requantize(op: Requantize, node: Node, out: Emitter) -> None:
-    """DQ -> Q for codes; for an accumulator one float32 product, then a QuantizeLinear by 1."""
+    """A table for 8-bit codes; for an accumulator one product, then a QuantizeLinear by 1.
+
+    DQ -> Q would mean the same, but onnxruntime merges two unequal pairs in a row into one.
+    """
     codes, result = node.operands[0], node.results[0]
+    if out.qlinear and _requantized_by_table(op, node, out):
+        return
     params, rank = out.params(codes), len(out.type(codes).shape or ())
     factors = multiplier(params, op.out, rank)
     if params.storage is not DType.I32 or factors is None or not out.qlinear:
@@ -44,6 +49,29 @@ def requantize(op: Requantize, node: Node, out: Emitter) -> None:
     scaled = out.value("Mul", [real, out.constant(factors, "multiplier")], f"{result}.scaled")
     update = {"scale": np.ones_like(op.out.scale), "expressed": DType.F32}
     out.quantize(scaled, op.out.model_copy(update=update), result)
+
+
+def _requantized_by_table(op: Requantize, node: Node, out: Emitter) -> bool:
+    """Write a table look-up: a QLinearConcat of one input is one, else a Gather from the table."""
+    codes, result = node.operands[0], node.results[0]
+    x, rank = out.params(codes), out.type(codes).rank
+    if not (x.per_tensor and op.out.per_tensor and x.storage.bits == op.out.storage.bits == 8):
+        return False
+    plain = x.expressed is op.out.expressed is DType.F32 and (op.out.qmin, op.out.qmax) == (
+        op.out.storage.low,
+        op.out.storage.high,
+    )
+    if out.contrib and plain and x.storage is op.out.storage and rank:
+        inputs = [*out.quantization(op.out), *out.quantized_operand(codes)]
+        out.node("QLinearConcat", inputs, [result], domain=CONTRIB, axis=rank - 1)
+        return True
+    # A negative index counts from the end, as the bit pattern of a negative code does.
+    table = out.constant(requantize_table(x, op.out), f"{result}.table")
+    index = out.value(
+        "Cast", [out.operand(codes)], f"{result}.index", to=element_of_dtype(DType.I32)
+    )
+    out.node("Gather", [table, index], [result])
+    return True
 
 
 @emitters.register(DynamicQuantize)
