@@ -47,6 +47,42 @@ def fold(
     return evaluate(node, {name: constants[name] for name in inputs}, opsets)
 
 
+_MOVERS = {"Gather", "Slice", "Squeeze", "Unsqueeze", "Concat", "Reshape", "Identity", "Split"}
+_UNKNOWN_SIZE = np.iinfo(np.int64).min
+"""Stands for a size that is not known in a shape that is partly known."""
+
+
+def move_sizes(
+    view: NodeView,
+    shapes: Mapping[str, Array],
+    constants: Mapping[str, Array],
+    opsets: Mapping[str, int],
+) -> list[Array] | None:
+    """The results of a node that only rearranges sizes, some of which may be unknown.
+
+    `shapes` holds what is known of the values that are shapes of tensors: int64, with
+    `_UNKNOWN_SIZE` for the rest. None for any other node.
+    """
+    node = view.proto
+    if node.domain not in ("", "ai.onnx"):
+        return None
+    if node.op_type == "Shape":
+        shape = view.type(0).shape
+        sizes = [size if isinstance(size, int) else _UNKNOWN_SIZE for size in shape or ()]
+        part = slice(view.attribute("start", 0), view.attribute("end", None))
+        return None if shape is None else [np.asarray(sizes, np.int64)[part]]
+    inputs = [name for name in node.input if name]
+    known = {**shapes, **{name: constants[name] for name in inputs if name in constants}}
+    if node.op_type not in _MOVERS or not all(name in known for name in inputs):
+        return None
+    return evaluate(node, {name: known[name] for name in inputs}, opsets)
+
+
+def are_known(sizes: Array) -> bool:
+    """Whether every size of a shape is known."""
+    return not np.any(sizes == _UNKNOWN_SIZE)
+
+
 _GRAPHS = {onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS}
 
 

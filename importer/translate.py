@@ -18,7 +18,7 @@ from intonnx.protos import array_of, type_of, unknown_type
 
 from . import rules
 from .attributes import attributes_of, captured_names
-from .fold import fold
+from .fold import are_known, fold, move_sizes
 from .load import LoadedModel
 from .metadata import metadata_of
 from .node_view import NodeView
@@ -63,6 +63,7 @@ class Translation:
         self._uses = Counter(name for node in graph.node for name in node.input)
         self._uses.update(value.name for value in graph.output)
         self._uses.update(name for node in graph.node for name in captured_names(node))
+        self._shapes: dict[str, Array] = {}
         self._named = Counter(node.name for node in graph.node)
         self._inputs = [value.name for value in graph.input]
         for value in graph.input:
@@ -110,6 +111,8 @@ class Translation:
     def _computed(self, view: NodeView) -> bool:
         results = fold(view, self.constants, self.types, self._model.opsets)
         if results is None:
+            results = self._moved_sizes(view)
+        if results is None:
             return False
         for name, array in zip(view.proto.output, results, strict=True):
             if name:
@@ -119,6 +122,16 @@ class Translation:
                 self.types[name] = plain(dtype, array.shape)
         self._folded.append(view.source)
         return True
+
+    def _moved_sizes(self, view: NodeView) -> list[Array] | None:
+        """Sizes that are known although the shape they come from is known in part only."""
+        results = move_sizes(view, self._shapes, self.constants, self._model.opsets)
+        if results is None:
+            return None
+        if all(are_known(sizes) for sizes in results):
+            return results
+        self._shapes.update(zip(view.proto.output, results, strict=False))
+        return None
 
     def source_of(self, op: str, proto: onnx.NodeProto) -> Source:
         """The node as reports name it: by its first result where its name is not its own."""

@@ -10,6 +10,8 @@ from .graph import Graph, Node, Source
 from .reasons import Code
 from .types import Record
 
+_SHAPE_READERS = {"onnx.Shape", "onnx.Size"}
+"""Operators that never look at the values of their operand."""
 State = Literal["integer", "float", "boundary", "folded"]
 _WEIGHT: dict[State, int] = {"folded": 0, "boundary": 1, "integer": 2, "float": 3}
 
@@ -112,7 +114,8 @@ def _state(graph: Graph, node: Node) -> tuple[State, str, str]:
         return "boundary", "", ""
     operands = [kind for kind in graph.operand_types(node) if kind is not None]
     results = [graph.types[name] for name in node.results if name]
-    if not any(kind.dtype.is_float for kind in [*operands, *results]):
+    looked_at = [] if node.op.title in _SHAPE_READERS else operands
+    if not any(kind.dtype.is_float for kind in [*looked_at, *results]):
         return "integer", "", ""
     if node.refusal is not None:
         return "float", node.refusal.code, node.refusal.detail
