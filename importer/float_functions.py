@@ -26,6 +26,8 @@ from intonnx.ir.float32 import (
     EXP_POLYNOMIAL,
     fused_multiply_add,
     fused_polynomial,
+    parametric_relu,
+    power,
     power_of_two,
     split_exponent,
 )
@@ -186,11 +188,7 @@ def _swish(x: Array, attributes: Attributes) -> Array:
 
 def _power(operands: Sequence[Any], attributes: Attributes) -> Array:
     x, exponent = operands
-    if np.ndim(exponent) == 0 and exponent in (2, 3):
-        square = x * x
-        return np.asarray(square * x if exponent == 3 else square, F32)
-    found = np.power(np.asarray(x, np.float64), np.asarray(exponent, np.float64))
-    return found.astype(F32)
+    return power(x, exponent, cubes=np.ndim(exponent) == 0)
 
 
 def _clip(operands: Sequence[Any], attributes: Attributes) -> Array:
@@ -278,7 +276,7 @@ FUNCTIONS: dict[str, ElementWise] = {
     "Mul": ElementWise(_fold(np.multiply), 2, 2),
     "Div": ElementWise(_fold(np.divide), 2, 2),
     "Pow": ElementWise(_power, 2, 2),
-    "PRelu": ElementWise(lambda o, _: np.where(o[0] < 0, o[0] * o[1], o[0]), 2, 2),
+    "PRelu": ElementWise(lambda operands, _: parametric_relu(*operands), 2, 2),
     "Min": ElementWise(_fold(np.minimum), 1, 64),
     "Max": ElementWise(_fold(np.maximum), 1, 64),
     "Sum": ElementWise(_fold(np.add), 1, 64),

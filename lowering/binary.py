@@ -86,6 +86,14 @@ def qlinear_multiply_table(a: QuantParams, b: QuantParams, out: QuantParams) -> 
     return _saturated(product * ratio + out.zero_point.astype(np.float32), out)
 
 
+def one_exponent(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
+    """Whether onnxruntime's Pow sees one exponent of shape `b` beside a row of `a`.
+
+    It does when `b` is the scalar along the innermost axis that is longer than 1, or a whole row.
+    """
+    return swaps_operands(b, a) and max((*a, *b), default=1) > 1
+
+
 def swaps_operands(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
     """Whether QLinearAdd takes `b` for `a`: when `a` is the scalar along the innermost axis.
 

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
+
 from intonnx.importer.node_view import NodeView
 from intonnx.importer.qdq.boundary import Boundary
 from intonnx.importer.qdq.table import table_of
+from intonnx.ir.binary import real_type
 from intonnx.ir.graph import Refusal
 from intonnx.ir.op import Op
 from intonnx.ir.ops.quantize import Quantize
 from intonnx.ir.reasons import Code
-from intonnx.ir.types import QuantParams
+from intonnx.ir.types import Array, DType, QuantParams, plain
 
 Make = Callable[[QuantParams], Op]
 
@@ -29,17 +32,47 @@ def quantize_binary(boundary: Boundary, make: Make) -> Refusal | None:
             detail=f"'{boundary.node.results[0]}' broadcasts as before opset 7: convert the model "
             "to opset 13 or newer",
         )
-    operands = [_operand(boundary, index) for index in (0, 1)]
-    refusals = [found for found in operands if isinstance(found, Refusal)]
-    if refusals and refusals[0].code != Code.INPUT_NOT_QUANTIZED:
-        return refusals[0]
-    if refusals or any(_is_float_scalar(boundary, index) for index in (0, 1)):
+    operands = real_operands(boundary)
+    refused = isinstance(operands, Refusal)
+    if isinstance(operands, Refusal) and operands.code != Code.INPUT_NOT_QUANTIZED:
+        return operands
+    if refused or any(_is_float_scalar(boundary, index) for index in (0, 1)):
         refusal = table_of(boundary)
-        if refusals or refusal is None or refusal.code == Code.FLOAT_RESULT_USED:
+        if refused or refusal is None or refusal.code == Code.FLOAT_RESULT_USED:
             return refusal
+    assert not isinstance(operands, Refusal)
     if (refusal := _per_axis_result(boundary)) is not None:
         return refusal
-    return boundary.produced(make, [str(name) for name in operands])
+    return boundary.produced(make, operands)
+
+
+def quantize_literal(boundary: Boundary, make: Make) -> Refusal | None:
+    """As `quantize_binary`, for operators without a QLinear one: with any scalar it is a table."""
+    refusal = table_of(boundary)
+    if refusal is None or refusal.code == Code.FLOAT_RESULT_USED:
+        return refusal
+    return quantize_binary(boundary, make)
+
+
+def real_operands(boundary: Boundary) -> list[str] | Refusal:
+    """The names of two operands that the model has quantized, or one of them made constant.
+
+    They have real values of one type: constants of another type, as the exponent of Pow may be,
+    are converted where they keep their values.
+    """
+    names: list[str] = []
+    for index in (0, 1):
+        name = _operand(boundary, index)
+        if isinstance(name, Refusal):
+            return name
+        names.append(name)
+    types = [boundary.rewriter.types[name] for name in names]
+    if real_type(types[0]) is not real_type(types[1]):
+        return Refusal(
+            code=Code.UNSUPPORTED_TYPE,
+            detail=f"'{names[0]}' and '{names[1]}' stand for real values of two types: use one",
+        )
+    return names
 
 
 def _is_float_scalar(boundary: Boundary, index: int) -> bool:
@@ -51,8 +84,9 @@ def _operand(boundary: Boundary, index: int) -> str | Refusal:
     """The codes of an operand, or the float constant that it is."""
     value, name = boundary.quantized(index), boundary.name(index)
     if value is None:
-        if boundary.constant(index) is not None and boundary.quantized(1 - index) is not None:
-            return name
+        constant, other = boundary.constant(index), boundary.quantized(1 - index)
+        if constant is not None and other is not None:
+            return _real_constant(boundary, name, constant, other.params.expressed)
         return Refusal(code=Code.INPUT_NOT_QUANTIZED, detail=f"'{name}' arrives as float")
     if value.params.block is not None:
         return Refusal(
@@ -66,6 +100,15 @@ def _operand(boundary: Boundary, index: int) -> str | Refusal:
             detail=f"'{value.name}' holds {value.params.storage} codes: requantize it first",
         )
     return value.name
+
+
+def _real_constant(boundary: Boundary, name: str, constant: Array, real: DType) -> str:
+    if constant.dtype == real.numpy:
+        return name
+    converted = constant.astype(real.numpy)
+    if not np.array_equal(converted, constant):
+        return name
+    return boundary.constant_codes(f"{name}.{real}", converted, plain(real, converted.shape))
 
 
 def _per_axis_result(boundary: Boundary) -> Refusal | None:

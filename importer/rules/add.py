@@ -1,10 +1,11 @@
-"""Add, Sub and QLinearAdd."""
+"""Add, Sum, Sub and QLinearAdd."""
 
 from __future__ import annotations
 
 from intonnx.importer.node_view import NodeView
 from intonnx.importer.qdq.bias import fold_bias
 from intonnx.importer.qdq.boundary import Boundary
+from intonnx.importer.qdq.table import table_of
 from intonnx.importer.registry import imports, quantizes
 from intonnx.ir.graph import Refusal
 from intonnx.ir.ops.add import Add, Subtract
@@ -19,6 +20,14 @@ def quantize_add(boundary: Boundary) -> Refusal | None:
     if fold_bias(boundary):
         return None
     return quantize_binary(boundary, _add)
+
+
+@quantizes("Sum")
+def quantize_sum(boundary: Boundary) -> Refusal | None:
+    """Of two operands it is an Add; of one, or with scalars, a table."""
+    if len(boundary.node.operands) == 2:
+        return quantize_binary(boundary, _add)
+    return table_of(boundary)
 
 
 @quantizes("Sub")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from intonnx.ir.quantization import all_codes, dequantize_array, quantize_array
+from intonnx.ir.quantization import all_codes, dequantize_array
 from intonnx.ir.types import Array, QuantParams, TensorType, static_shape
 from intonnx.lowering.requantize import look_up, round_to_codes
 
@@ -23,31 +23,40 @@ def literal_kernel(function: Function, out: QuantParams, context: Context) -> Ke
 
     Two 8-bit operands take a table of the 65,536 results.
     """
-    a, b = context.operand(0), context.operand(1)
-    if has_table(a) and has_table(b):
-        return pair_kernel(literal_table(function, a.params, b.params, out), context)
-    real_a, real_b = (_reals(kind, context.constant(i)) for i, kind in enumerate((a, b)))
 
-    def run(operands: Sequence[Any]) -> tuple[Array, ...]:
-        with np.errstate(over="ignore", invalid="ignore"):
-            real = np.asarray(function(real_a(operands[0]), real_b(operands[1])))
-            v = real.astype(np.float32, copy=False)
+    def codes(a: Array, b: Array) -> Array:
+        with np.errstate(all="ignore"):
+            v = np.array(function(a, b), np.float32)
             v /= out.scale
-        return (round_to_codes(v, out),)
+        return round_to_codes(v, out)
 
-    return run
+    return real_kernel(codes, context)
+
+
+def real_kernel(function: CodesFunction, context: Context) -> Kernel:
+    """Apply a function of the real values of both operands; by a table of its results for 8 bits.
+
+    A table has 65,536 entries for two operands and 256 for one beside a scalar.
+    """
+    kinds = context.operand(0), context.operand(1)
+    tables = [_real_values(kind) if has_table(kind) else None for kind in kinds]
+    scalars = [_real_scalar(kind, context.constant(i)) for i, kind in enumerate(kinds)]
+    a, b = tables
+    if a is not None and b is not None:
+        return pair_kernel(function(a[:, None], b), context)
+    if a is not None and scalars[1] is not None:
+        row = _one_constant(function(a, scalars[1]), 0)
+        return lambda operands: (row(operands[0], operands[1]),)
+    if b is not None and scalars[0] is not None:
+        row = _one_constant(function(scalars[0], b), 1)
+        return lambda operands: (row(operands[0], operands[1]),)
+    real_a, real_b = (_reals(kind, context.constant(i)) for i, kind in enumerate(kinds))
+    return lambda operands: (np.asarray(function(real_a(operands[0]), real_b(operands[1]))),)
 
 
 def has_table(kind: TensorType) -> bool:
     """Whether a value is quantized with one scale and at most 8 bits."""
     return kind.quant is not None and kind.quant.per_tensor and kind.dtype.bits <= 8
-
-
-def literal_table(function: Function, a: QuantParams, b: QuantParams, out: QuantParams) -> Array:
-    """Quantized results for every pair of codes, [256, 256] by their unsigned bit patterns."""
-    real_a, real_b = (dequantize_array(all_codes(params), params) for params in (a, b))
-    with np.errstate(over="ignore", invalid="ignore"):
-        return quantize_array(np.asarray(function(real_a[:, None], real_b)), out)
 
 
 def pair_kernel(table: Array, context: Context) -> Kernel:
@@ -113,6 +122,18 @@ def _reals(kind: TensorType, constant: Array | None) -> Callable[[Array], Array]
         known = dequantize_array(constant, params)
         return lambda codes: known
     if has_table(kind):
-        table = dequantize_array(all_codes(params), params)
+        table = _real_values(kind)
         return lambda codes: look_up(table, codes)
     return lambda codes: dequantize_array(codes, params)
+
+
+def _real_values(kind: TensorType) -> Array:
+    return dequantize_array(all_codes(kind.params), kind.params)
+
+
+def _real_scalar(kind: TensorType, constant: Array | None) -> Array | None:
+    """The real value of a constant with one element, rank 0."""
+    if constant is None or constant.size != 1:
+        return None
+    real = constant if kind.quant is None else dequantize_array(constant, kind.quant)
+    return real.reshape(())

@@ -17,10 +17,14 @@ def qlinear(op_type: str, node: Node, out: Emitter) -> None:
 
 def between(op_type: str, node: Node, out: Emitter) -> None:
     """Write DQ -> op -> Q; an operand that is not quantized is read as it is."""
-    reals = [
+    result = node.results[0]
+    real = out.value(op_type, reals(node, out), f"{result}.unquantized")
+    out.quantize(real, out.params(result), result)
+
+
+def reals(node: Node, out: Emitter) -> list[str]:
+    """The real values of the operands; one that is not quantized is read as it is."""
+    return [
         out.operand(name) if out.type(name).quant is None else out.real(name)
         for name in node.operands
     ]
-    result = node.results[0]
-    real = out.value(op_type, reals, f"{result}.unquantized")
-    out.quantize(real, out.params(result), result)

@@ -158,6 +158,14 @@ def test_mixed_and_16_bit_operands_are_literal(case: BinaryCase, op_type: str) -
 
 
 @given(strategies.binary_cases())
+@settings(max_examples=10)
+def test_a_sum_of_two_is_an_add(case: BinaryCase) -> None:
+    sides, inputs = fed(case)
+    graph = check_model(qdq_model("Sum", sides, out=case.out), inputs)
+    assert isinstance(graph.nodes[-1].op, Add)
+
+
+@given(strategies.binary_cases())
 @settings(max_examples=30)
 def test_subtract_is_literal(case: BinaryCase) -> None:
     sides, inputs = fed(case)

@@ -391,9 +391,9 @@ def test_two_tensors_are_no_table() -> None:
     assert "'b_q'" in detail
 
 
-def test_two_tensors_at_one_operator_are_no_table() -> None:
-    sides = [Fed(name, (8,), u8(0.1, 3)) for name in "ab"]
-    code, detail = refusal_of(qdq_model("Pow", sides, out=u8(0.1)), "Pow")
+def test_several_tensors_at_one_operator_are_no_table() -> None:
+    sides = [Fed(name, (8,), u8(0.1, 3)) for name in "abc"]
+    code, detail = refusal_of(qdq_model("Sum", sides, out=u8(0.1)), "Sum")
     assert code == "no-integer-form"
     assert "'a_q' and 'b_q'" in detail
 

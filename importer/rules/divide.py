@@ -1,0 +1,16 @@
+"""Div."""
+
+from __future__ import annotations
+
+from intonnx.importer.qdq.boundary import Boundary
+from intonnx.importer.registry import quantizes
+from intonnx.ir.graph import Refusal
+from intonnx.ir.ops.divide import Divide
+
+from ._binary import quantize_literal
+
+
+@quantizes("Div")
+def quantize_divide(boundary: Boundary) -> Refusal | None:
+    """A quotient of two operands."""
+    return quantize_literal(boundary, lambda out: Divide(out=out))
