@@ -1,4 +1,4 @@
-"""qnn.conv1d, conv2d and conv3d against Python integers, onnxruntime and the literal QDQ model."""
+"""qnn.conv1d, 2d and 3d between quantizers, against onnxruntime and the literal QDQ model."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 import intonnx
 from intonnx.ir.ops.conv import Conv, Conv1d, Conv2d, Conv3d
-from intonnx.ir.types import DType, QuantParams, TensorType, plain, quantized
-from support import bigint, strategies
+from support import strategies
 from support.models import (
     Array,
     Builder,
@@ -29,219 +28,13 @@ from support.models import (
     u8,
     u16,
 )
-from support.products import RUNTIMES, check_product, ends, near
+from support.products import PER_CHANNEL, RUNTIMES, check_product, ends, near
 from support.runtime import run_onnxruntime
 from support.strategies import ConvCase
 from support.wings import apart, refusal_of
 
 RNG = np.random.default_rng(0)
 U8, S8 = np.uint8, np.int8
-
-
-def q(shape: tuple[int | str, ...] | None, scale: Any = 0.5, axis: int | None = None) -> TensorType:
-    scales = np.asarray(scale, np.float32)
-    params = QuantParams(
-        storage=DType.U8, scale=scales, zero_point=np.zeros(scales.shape), axis=axis
-    )
-    return quantized(params, shape)
-
-
-def conv2d(**changes: Any) -> Conv2d:
-    return Conv2d(**{"strides": (1, 1), "pads": (0,) * 4, "dilations": (1, 1), **changes})
-
-
-X, W = q((1, 4, 6, 6)), q((8, 4, 3, 3))
-
-
-# -- constraints ----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("op", "x", "w"),
-    [
-        (conv2d(), q((1, 4, 6)), W),
-        (conv2d(), X, q((8, 4, 3))),
-        (conv2d(), q(None), W),
-        (conv2d(), X, q((8, 4, "k", 3))),
-        (conv2d(strides=(1,)), X, W),
-        (conv2d(strides=(0, 1)), X, W),
-        (conv2d(dilations=(1, 0)), X, W),
-        (conv2d(pads=(0, 0)), X, W),
-        (conv2d(pads=(0, 0, 0, -1)), X, W),
-        (conv2d(groups=0), X, W),
-        (conv2d(), q((1, 4, 1, 6)), W),
-    ],
-)
-def test_c1_ranks_and_geometry(op: Conv, x: TensorType, w: TensorType) -> None:
-    with pytest.raises(intonnx.TypeFailure, match="C1"):
-        op.infer([x, w])
-
-
-@pytest.mark.parametrize(("groups", "w"), [(1, (8, 3, 3, 3)), (2, (8, 4, 3, 3)), (4, (6, 1, 3, 3))])
-def test_c2_channels_and_groups(groups: int, w: tuple[int, ...]) -> None:
-    with pytest.raises(intonnx.TypeFailure, match="C2"):
-        conv2d(groups=groups).infer([X, q(w)])
-
-
-@pytest.mark.parametrize(
-    ("x", "w"),
-    [
-        (X, plain(DType.U8, (8, 4, 3, 3))),
-        (plain(DType.U8, (1, 4, 6, 6)), W),
-        (plain(DType.F32, (1, 4, 6, 6)), plain(DType.F32, (8, 4, 3, 3))),
-        (q((1, 4, 6, 6), [0.5] * 4, 1), W),
-        (X, q((8, 4, 3, 3), [0.5] * 4, 1)),
-    ],
-)
-def test_c3_both_are_quantized_weights_per_output_channel(x: TensorType, w: TensorType) -> None:
-    with pytest.raises(intonnx.TypeFailure, match="C3"):
-        conv2d().infer([x, w])
-
-
-@pytest.mark.parametrize("scale", [1e-30, 1e30])
-def test_c4_the_scale_of_the_accumulator_is_a_float32(scale: float) -> None:
-    with pytest.raises(intonnx.TypeFailure, match="C4"):
-        conv2d().infer([q((1, 4, 6, 6), scale), q((8, 4, 3, 3), scale)])
-
-
-@pytest.mark.parametrize(
-    "bias", [plain(DType.F32, (8,)), plain(DType.I32, (7,)), plain(DType.I32, (8, 1, 1))]
-)
-def test_c5_the_bias_is_i32_for_each_channel(bias: TensorType) -> None:
-    with pytest.raises(intonnx.TypeFailure, match="C5"):
-        conv2d().infer([X, W, bias])
-
-
-def test_c6_zero_points_are_operands_of_plain_integers_only() -> None:
-    zero = plain(DType.U8, ())
-    with pytest.raises(intonnx.TypeFailure, match="C6"):
-        conv2d().infer([X, W, None, zero])
-    kinds = plain(DType.U8, (1, 4, 6, 6)), plain(DType.I8, (8, 4, 3, 3))
-    (kind,) = conv2d().infer([*kinds, None, zero, plain(DType.I8, (8,))])
-    assert kind == plain(DType.I32, (1, 8, 4, 4))
-
-
-def test_the_accumulator_has_the_product_of_the_scales_along_axis_1() -> None:
-    (kind,) = conv2d().infer([X, q((8, 4, 3, 3), np.arange(1, 9), 0)])
-    assert (kind.params.axis, kind.params.scale.tolist()) == (1, [n / 2 for n in range(1, 9)])
-
-
-@pytest.mark.parametrize(
-    ("changes", "shape"),
-    [
-        ({}, ("N", 8, "?", 10)),
-        ({"pads": (1, 1, 1, 1)}, ("N", 8, "H", 12)),
-        ({"auto_pad": "SAME_UPPER"}, ("N", 8, "H", 12)),
-        ({"auto_pad": "SAME_LOWER", "strides": (2, 5)}, ("N", 8, "?", 3)),
-        ({"auto_pad": "VALID", "dilations": (2, 3)}, ("N", 8, "?", 6)),
-    ],
-)
-def test_symbolic_sizes(changes: dict[str, Any], shape: tuple[int | str, ...]) -> None:
-    (kind,) = conv2d(**changes).infer([q(("N", 4, "H", 12)), W])
-    assert kind.shape == shape
-
-
-# -- QLinearConv and ConvInteger ------------------------------------------------------------------
-
-
-def qlinear_model(case: ConvCase, w: Any, *extra: Any) -> onnx.ModelProto:
-    xp, wp, op = case.x_params, case.w_params, case.out
-    parts = [Fed("x", case.x.shape, dtype=xp.dtype), xp.scale_array, xp.zero_array, w,
-             wp.scale_array, wp.zero_array, op.scale_array, op.zero_array, case.bias]  # fmt: skip
-    return qoperator_model("QLinearConv", [*parts, *extra], op.dtype, attrs=case.geometry)
-
-
-@settings(max_examples=40)
-@given(case=strategies.conv_cases(), constant=st.booleans())
-def test_qlinear_conv_is_exact(case: ConvCase, constant: bool) -> None:
-    fed = Fed("w", case.w.shape, dtype=case.w.dtype)
-    model = qlinear_model(case, case.w if constant else fed)
-    inputs = {"x": case.x} | ({} if constant else {"w": case.w})
-    wanted = bigint.qlinear_conv(
-        case.x, case.x_params.scale_array, case.x_params.zero_array,
-        case.w, case.w_params.scale_array, case.w_params.zero_array,
-        case.out.scale_array, case.out.zero_array, case.bias, **case.geometry,
-    )  # fmt: skip
-    graph = intonnx.import_model(model)
-    assert intonnx.coverage(graph).float == 0
-    found = intonnx.compile(graph).run(inputs)
-    apart(found, {"y": wanted}, 0)
-    for runtime in RUNTIMES:
-        exported = intonnx.to_onnx(graph, runtime=runtime)
-        for optimized in (False, True):
-            apart(run_onnxruntime(exported, inputs, optimized=optimized), found, 0)
-        apart(intonnx.compile(intonnx.import_model(exported)).run(inputs), found, 0)
-
-
-def test_qlinear_conv_exports_as_itself() -> None:
-    parts = [Fed("x", (1, 2, 5, 5), dtype=U8), np.float32(0.5), U8(3),
-             np.ones((2, 2, 3, 3), S8), np.ones(2, np.float32), np.zeros(2, S8),
-             np.float32(2), U8(9), np.ones(2, np.int32)]  # fmt: skip
-    model = qoperator_model("QLinearConv", parts, U8, attrs={"strides": [2, 1]})
-    graph = intonnx.import_model(model)
-    (node,) = intonnx.to_onnx(graph).graph.node
-    assert (node.op_type, list(node.input)[:1], list(node.output)) == ("QLinearConv", ["x"], ["y"])
-
-
-@settings(max_examples=30)
-@given(
-    case=strategies.conv_cases(),
-    zeros=st.sampled_from(["none", "scalar", "run time"]),
-    constant=st.booleans(),
-)
-def test_conv_integer_is_exact(case: ConvCase, zeros: str, constant: bool) -> None:
-    x, w = case.x, case.w
-    zx, zw = case.x_params.zero_array, case.w_params.zero_array.reshape(-1)[0]
-    inputs = {"x": x} | ({} if constant else {"w": w})
-    fed: list[Any] = [Fed("x", x.shape, dtype=x.dtype)]
-    fed.append(w if constant else Fed("w", w.shape, dtype=w.dtype))
-    if zeros == "run time":
-        fed += [Fed("zx", (), dtype=x.dtype), Fed("zw", (), dtype=w.dtype)]
-        inputs |= {"zx": zx, "zw": np.asarray(zw)}
-    else:
-        fed += [None, None] if zeros == "none" else [zx, zw]
-    model = qoperator_model("ConvInteger", fed, np.int32, attrs=case.geometry)
-    given_zeros = (0, 0) if zeros == "none" else (zx, zw)
-    wanted = bigint.conv_accumulator(x, w, *given_zeros, **case.geometry).astype(np.int32)
-    graph = intonnx.import_model(model)
-    assert intonnx.coverage(graph).float == 0
-    found = intonnx.compile(graph).run(inputs)
-    apart(found, {"y": wanted}, 0)
-    exported = intonnx.to_onnx(graph)
-    for optimized in (False, True):
-        apart(run_onnxruntime(exported, inputs, optimized=optimized, exact=False), found, 0)
-    apart(intonnx.compile(intonnx.import_model(exported)).run(inputs), found, 0)
-
-
-def test_conv_integer_with_a_zero_point_for_each_channel() -> None:
-    x, w, zw = ends(RNG, (2, 3, 5, 5), U8), ends(RNG, (4, 3, 2, 2), S8), ends(RNG, (4,), S8)
-    parts = [Fed("x", x.shape, dtype=U8), w, U8(7), zw]
-    model = qoperator_model("ConvInteger", parts, np.int32)
-    found = intonnx.compile(intonnx.import_model(model)).run({"x": x})
-    apart(found, {"y": bigint.conv_accumulator(x, w, 7, zw).astype(np.int32)}, 0)
-
-
-def test_a_scale_that_the_caller_may_override_is_never_folded() -> None:
-    parts = [Fed("x", (1, 2, 5, 5), dtype=U8), Fed("s", (), dtype=np.float32), U8(3),
-             np.ones((2, 2, 3, 3), U8), np.float32(1), U8(0), np.float32(2), U8(9)]  # fmt: skip
-    model = qoperator_model("QLinearConv", parts, U8)
-    assert refusal_of(model, "QLinearConv")[0] == "runtime-parameters"
-
-
-@pytest.mark.parametrize("rank", [4, "r"])
-def test_an_unknown_rank_is_no_error(rank: int | str) -> None:
-    build = Builder()
-    shape = build.feed("shape", [rank], np.int64)
-    x = build.node("Reshape", [build.feed("x", (50,), U8), shape])
-    w = build.constant("w", ends(np.random.default_rng(1), (2, 2, 3, 3), U8))
-    build.output(build.node("ConvInteger", [x, w], name="y"), np.int32)
-    model = build.model()
-    graph = intonnx.import_model(model)
-    refusal = graph.producers["y"].refusal
-    assert (refusal is None) == (rank == 4)
-    inputs = {"x": ends(RNG, (50,), U8), "shape": np.array([1, 2, 5, 5])}
-    found = intonnx.compile(graph).run(inputs)
-    apart(found, run_onnxruntime(model, inputs, optimized=False), 0)
 
 
 # -- between quantizers ---------------------------------------------------------------------------
@@ -275,9 +68,6 @@ def test_auto_pad(auto_pad: str, strides: list[int], kernel: tuple[int, int]) ->
         model = qdq_model("Conv", operands, out=u8(0.2, 100), attrs=attrs)
         inputs = {"x": (RNG.standard_normal((1, 3, 7, 8)) * 2).astype(np.float32)}
         check_product(model, inputs)
-
-
-PER_CHANNEL = np.linspace(0.001, 0.02, 6)
 
 
 @pytest.mark.parametrize(
@@ -351,121 +141,6 @@ def test_two_activations() -> None:
     fed = [Fed("x", (1, 3, 5, 5), u8(0.02, 9)), Fed("w", (2, 3, 2, 2), u8(0.02, 200))]
     model = qdq_model("Conv", fed, out=u8(0.1, 7))
     check_product(model, run_inputs(model))
-
-
-# -- bias -----------------------------------------------------------------------------------------
-
-EXACT = np.float32(0.02) * np.float32(0.01)
-
-
-@pytest.mark.parametrize(
-    "bias",
-    [
-        Held(np.linspace(-3, 3, 6, dtype=np.float32)),
-        Held(np.arange(6) * 999, s32(EXACT)),
-        Held(np.arange(6) * 999, s32(EXACT, None)),
-        Held(np.arange(6) * 999, s32([EXACT], [0])),
-        Held(np.arange(6) * 999, s32([EXACT] * 6, axis=0)),
-        Held(np.arange(6) * 999, s32(EXACT * np.float32(1.005))),
-        Held(np.arange(6) * 999, s32(3 * EXACT)),
-        Held(np.arange(6) * 999, s32(EXACT, 4000)),
-        Held(np.arange(6) * 20, s8(0.02)),
-        Held(np.arange(6) * 20, u8(0.02, 99)),
-        Held(np.linspace(-3, 3, 6).astype(np.float32), None),
-    ],
-)
-@pytest.mark.parametrize("per_channel", [False, True])
-def test_biases_are_what_the_model_says(bias: Held, per_channel: bool) -> None:
-    weight = s8(PER_CHANNEL, axis=0) if per_channel else s8(0.01)
-    operands = [
-        Fed("x", (1, 4, 6, 6), u8(0.02, 114)),
-        Held(ends(RNG, (6, 4, 3, 3), S8), weight),
-        bias,
-    ]
-    model = qdq_model("Conv", operands, out=u8(0.1, 100))
-    check_product(model, run_inputs(model))
-
-
-def test_an_exact_bias_is_used_as_it_is() -> None:
-    codes = RNG.integers(-(2**30), 2**30, 6)
-    operands = [
-        Fed("x", (1, 4, 6, 6), u8(0.02, 114)),
-        Held(ends(RNG, (6, 4, 3, 3), S8), s8(0.01)),
-        Held(codes, s32(EXACT)),
-    ]
-    graph = intonnx.import_model(qdq_model("Conv", operands, out=u8(0.1, 100)))
-    (found,) = [array for array in graph.constants.values() if array.dtype == np.int32]
-    np.testing.assert_array_equal(found, codes)
-
-
-def test_one_bias_for_two_convolutions_with_other_scales() -> None:
-    build = Builder()
-    x = build.operand(Fed("x", (1, 4, 6, 6), u8(0.02, 114)), 0)
-    bias = build.operand(Held(np.arange(6) * 999, s32(EXACT)), 1)
-    for i, scale in enumerate((0.01, 0.03)):
-        w = build.operand(Held(ends(RNG, (6, 4, 3, 3), S8), s8(scale)), 2 + i)
-        result = build.node("Conv", [x, w, bias])
-        build.output(build.quantize(result, u8(0.1, 100), f"y{i}"), U8)
-    model = build.model()
-    check_product(model, run_inputs(model))
-
-
-# -- results --------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("activation", [u8(0.02, 114), s8(0.02, -3)])
-@pytest.mark.parametrize("weight", [s8(0.01), s8(PER_CHANNEL, axis=0), u8(0.01, 131)])
-@pytest.mark.parametrize("bias", [False, True])
-def test_without_an_output_quantizer_the_result_is_the_scaled_sum(
-    activation: Params, weight: Params, bias: bool
-) -> None:
-    scale = np.float32(0.02) * weight.scale_array
-    c = Held(RNG.integers(-999, 999, 6), s32(scale, axis=0 if scale.ndim else None))
-    codes = ends(RNG, (6, 4, 3, 3), np.dtype(weight.dtype).type)
-    operands = [Fed("x", (1, 4, 6, 6), activation), Held(codes, weight), c if bias else None]
-    model = qdq_model("Conv", operands)
-    graph = check_product(model, run_inputs(model))
-    kernels = {node.op_type for node in intonnx.to_onnx(graph).graph.node}
-    assert "ConvInteger" in kernels
-    assert "Conv" not in kernels
-
-
-@pytest.mark.parametrize("out", [s8(0.1, -7), u16(0.001, 30000), s16(0.001)])
-def test_another_storage_type_for_the_result(out: Params) -> None:
-    operands = [
-        Fed("x", (1, 4, 6, 6), u8(0.02, 114)),
-        Held(ends(RNG, (6, 4, 3, 3), S8), s8(PER_CHANNEL, axis=0)),
-        Held(np.linspace(-3, 3, 6, dtype=np.float32)),
-    ]
-    model = qdq_model("Conv", operands, out=out)
-    check_product(model, run_inputs(model))
-
-
-def test_a_result_quantized_twice_and_read_as_float() -> None:
-    build = Builder()
-    x = build.operand(Fed("x", (1, 4, 6, 6), u8(0.02, 114)), 0)
-    weight = u8(PER_CHANNEL, np.arange(100, 160, 10), axis=0)
-    w = build.operand(Held(RNG.integers(90, 170, (6, 4, 3, 3)), weight), 1)
-    value = build.node("Conv", [x, w])
-    build.output(build.quantize(value, u8(0.1, 100), "y"), U8)
-    build.output(build.quantize(value, s8(0.3, 5), "z"), S8)
-    build.output(build.node("Identity", [value], name="real"), np.float32)
-    model = build.model()
-    graph = check_product(model, run_inputs(model))
-    assert sum(isinstance(node.op, Conv) for node in graph.nodes) == 1
-
-
-@pytest.mark.parametrize("zero", [0, 100, 255])
-def test_conv_relu_and_clip(zero: int) -> None:
-    for after in (("Relu", []), ("Clip", [0.0, 6.0])):
-        build = Builder()
-        x = build.operand(Fed("x", (1, 4, 6, 6), u8(0.02, 114)), 0)
-        w = build.operand(Held(ends(RNG, (6, 4, 3, 3), S8), s8(PER_CHANNEL, axis=0)), 1)
-        bounds = [build.constant(f"b{i}", np.float32(v)) for i, v in enumerate(after[1])]
-        value = build.node(after[0], [build.node("Conv", [x, w]), *bounds])
-        build.output(build.quantize(value, u8(0.05, zero), "y"), U8)
-        model = build.model()
-        check_product(model, run_inputs(model))
 
 
 # -- types without kernels ------------------------------------------------------------------------

@@ -2,17 +2,33 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import onnx
 
 import intonnx
+from intonnx.ir.types import DType, QuantParams, TensorType, quantized
 from support.models import Array
 from support.runtime import run_onnxruntime
 from support.wings import Arrays, apart
 
 RUNTIMES: tuple[Literal["onnxruntime", "standard"], ...] = ("onnxruntime", "standard")
+PER_CHANNEL = np.linspace(0.001, 0.02, 6)
+
+
+def q(
+    shape: tuple[int | str, ...] | None,
+    scale: Any = 0.5,
+    axis: int | None = None,
+    storage: DType = DType.U8,
+) -> TensorType:
+    """A type of codes with one scale, or with several along an axis; the zero points are 0."""
+    scales = np.asarray(scale, np.float32)
+    params = QuantParams(
+        storage=storage, scale=scales, zero_point=np.zeros(scales.shape), axis=axis
+    )
+    return quantized(params, shape)
 
 
 def check_product(
