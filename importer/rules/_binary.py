@@ -14,7 +14,7 @@ from intonnx.ir.graph import Refusal
 from intonnx.ir.op import Op
 from intonnx.ir.ops.quantize import Quantize
 from intonnx.ir.reasons import Code
-from intonnx.ir.types import Array, DType, QuantParams, plain
+from intonnx.ir.types import QuantParams, plain
 
 Make = Callable[[QuantParams], Op]
 
@@ -32,15 +32,15 @@ def quantize_binary(boundary: Boundary, make: Make) -> Refusal | None:
             detail=f"'{boundary.node.results[0]}' broadcasts as before opset 7: convert the model "
             "to opset 13 or newer",
         )
-    operands = real_operands(boundary)
-    refused = isinstance(operands, Refusal)
-    if isinstance(operands, Refusal) and operands.code != Code.INPUT_NOT_QUANTIZED:
-        return operands
-    if refused or any(_is_float_scalar(boundary, index) for index in (0, 1)):
-        refusal = table_of(boundary)
-        if refused or refusal is None or refusal.code == Code.FLOAT_RESULT_USED:
+    if any(_arrives_as_float(boundary, index) for index in (0, 1)):
+        return table_of(boundary)
+    if any(_is_float_scalar(boundary, index) for index in (0, 1)):
+        served, refusal = _by_table(boundary)
+        if served:
             return refusal
-    assert not isinstance(operands, Refusal)
+    operands = real_operands(boundary)
+    if isinstance(operands, Refusal):
+        return operands
     if (refusal := _per_axis_result(boundary)) is not None:
         return refusal
     return boundary.produced(make, operands)
@@ -48,10 +48,16 @@ def quantize_binary(boundary: Boundary, make: Make) -> Refusal | None:
 
 def quantize_literal(boundary: Boundary, make: Make) -> Refusal | None:
     """As `quantize_binary`, for operators without a QLinear one: with any scalar it is a table."""
+    served, refusal = _by_table(boundary)
+    return refusal if served else quantize_binary(boundary, make)
+
+
+def _by_table(boundary: Boundary) -> tuple[bool, Refusal | None]:
+    """Whether every quantizer takes a table now, and the refusal where float readers are left."""
+    quantizers = boundary.quantizers()
     refusal = table_of(boundary)
-    if refusal is None or refusal.code == Code.FLOAT_RESULT_USED:
-        return refusal
-    return quantize_binary(boundary, make)
+    served = refusal is None or (bool(quantizers) and not boundary.quantizers())
+    return served, refusal
 
 
 def real_operands(boundary: Boundary) -> list[str] | Refusal:
@@ -82,12 +88,15 @@ def _is_float_scalar(boundary: Boundary, index: int) -> bool:
 
 def _operand(boundary: Boundary, index: int) -> str | Refusal:
     """The codes of an operand, or the float constant that it is."""
-    value, name = boundary.quantized(index), boundary.name(index)
+    if _arrives_as_float(boundary, index):
+        return Refusal(
+            code=Code.INPUT_NOT_QUANTIZED,
+            detail=f"'{boundary.name(index)}' arrives as float: put a QuantizeLinear and a "
+            "DequantizeLinear before it",
+        )
+    value = boundary.quantized(index)
     if value is None:
-        constant, other = boundary.constant(index), boundary.quantized(1 - index)
-        if constant is not None and other is not None:
-            return _real_constant(boundary, name, constant, other.params.expressed)
-        return Refusal(code=Code.INPUT_NOT_QUANTIZED, detail=f"'{name}' arrives as float")
+        return _real_constant(boundary, index)
     if value.params.block is not None:
         return Refusal(
             code=Code.BLOCKED_INPUT,
@@ -102,11 +111,18 @@ def _operand(boundary: Boundary, index: int) -> str | Refusal:
     return value.name
 
 
-def _real_constant(boundary: Boundary, name: str, constant: Array, real: DType) -> str:
-    if constant.dtype == real.numpy:
-        return name
+def _arrives_as_float(boundary: Boundary, index: int) -> bool:
+    """Whether an operand has no codes, and is no constant beside one that has."""
+    beside = boundary.constant(index) is not None and boundary.quantized(1 - index) is not None
+    return boundary.quantized(index) is None and not beside
+
+
+def _real_constant(boundary: Boundary, index: int) -> str:
+    """The constant, in the type of the real values that the other operand stands for."""
+    name, real = boundary.name(index), boundary.type(1 - index).dtype
+    constant = np.asarray(boundary.constant(index))
     converted = constant.astype(real.numpy)
-    if not np.array_equal(converted, constant):
+    if constant.dtype == real.numpy or not np.array_equal(converted, constant):
         return name
     return boundary.constant_codes(f"{name}.{real}", converted, plain(real, converted.shape))
 
