@@ -22,7 +22,7 @@ Invoke = Callable[..., Result]
 
 
 def conv_model(weight_offset: int = 0) -> onnx.ModelProto:
-    """x -> Q -> DQ -> Conv -> Q -> DQ -> Einsum -> y, over a symbolic batch."""
+    """x -> Q -> DQ -> Conv -> Q -> DQ -> Hardmax -> y, over a symbolic batch."""
     rng = np.random.default_rng(1)
     weights = rng.integers(-90, 90, (4, 3, 3, 3))
     weights[0, 0, 0, 0] += weight_offset
@@ -31,7 +31,7 @@ def conv_model(weight_offset: int = 0) -> onnx.ModelProto:
     w = build.operand(Held(weights, s8(0.01)), 1)
     conv = build.node("Conv", [x, w], name="conv", pads=[1, 1, 1, 1])
     real = build.dequantize(build.quantize(conv, u8(0.05, 100), "codes"), u8(0.05, 100))
-    build.node("Einsum", [real], name="y", equation="nchw->nc")
+    build.node("Hardmax", [real], name="y")
     build.output("y", np.float32)
     return build.model()
 

@@ -64,6 +64,8 @@ def share(part: int, whole: int) -> str:
     if part in (0, whole):
         return "100 %" if part else "0"
     value = 100 * part / whole
+    if value < 0.001:
+        return "<0.001 %"
     return f"{value:.2g} %" if value < 10 else f"{min(value, 99.9):.1f} %"
 
 

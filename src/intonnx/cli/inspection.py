@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 from intonnx.ir.coverage import NodeCoverage, State, coverage
@@ -42,6 +43,7 @@ class Inspection(Record):
         numerics: what a saved graph is compiled to, "" for an ONNX model.
         inputs, outputs: the signature of the graph.
         counts: how many nodes of the model are in each state.
+        integer_multiply_accumulate_share: products in integer nodes among all, 0 to 1.
         nodes: the state of every node of the model.
     """
 
@@ -53,6 +55,7 @@ class Inspection(Record):
     inputs: tuple[Value, ...]
     outputs: tuple[Value, ...]
     counts: dict[State, int]
+    integer_multiply_accumulate_share: float
     nodes: tuple[NodeCoverage, ...]
 
 
@@ -70,6 +73,7 @@ def inspect_graph(graph: Graph, path: Path) -> Inspection:
         inputs=tuple(Value(name=n, type=types.type(graph.types[n])) for n in graph.inputs),
         outputs=tuple(Value(name=n, type=types.type(graph.types[n])) for n in graph.outputs),
         counts={state: found.count(state) for state in _MEANING},
+        integer_multiply_accumulate_share=found.integer_multiply_accumulate_share,
         nodes=found.nodes,
     )
 
@@ -92,12 +96,24 @@ def show_coverage(inspection: Inspection) -> None:
     show()
     computing = counts["integer"] + counts["float"]
     share = percent(counts["integer"], computing)
-    show(f"{counts['integer']} of {computing} computing nodes are integer ({share})")
+    products = ""
+    if any(node.multiply_accumulates for node in inspection.nodes):
+        products = f", with {_products(inspection.nodes)} of the multiply-accumulates"
+    show(f"{counts['integer']} of {computing} computing nodes are integer ({share}){products}")
     floats = [node for node in inspection.nodes if node.state == "float"]
     if floats:
         show()
         headers = ("float because", "nodes", "operators", "why")
         show_table(headers, _reasons(floats), right=(1,))
+
+
+def _products(nodes: Sequence[NodeCoverage]) -> str:
+    """The share of the multiply-accumulates that integer nodes do."""
+    found = {"integer": 0, "float": 0}
+    for node in nodes:
+        if node.state in found:
+            found[node.state] += node.multiply_accumulates
+    return percent(found["integer"], sum(found.values()))
 
 
 def _reasons(floats: list[NodeCoverage]) -> list[tuple[object, ...]]:
