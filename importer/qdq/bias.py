@@ -78,7 +78,7 @@ def addend_codes(
     codes = np.rint(real / steps)
     if not np.all(np.abs(codes) <= DType.I32.high):
         return _refusal(boundary, index, "needs more than 32 bits")
-    if np.any(np.abs(codes * steps - real) > _allowed_error(boundary)):
+    if np.any(np.abs(codes * steps - real) > allowed_error(boundary)):
         return _refusal(boundary, index, "loses too much")
     return codes.astype(np.int32)
 
@@ -104,7 +104,7 @@ def _spread(array: Array, shape: Sequence[int]) -> Array:
         raise ModelFailure(cause) from None
 
 
-def _allowed_error(boundary: Boundary) -> float:
+def allowed_error(boundary: Boundary) -> float:
     """Half the smallest step of the quantizers that read the result; anything without one."""
     ops = [boundary.rewriter.node(node_id).op for node_id in boundary.quantizers()]
     steps = [float(op.out.scale.min()) for op in ops if isinstance(op, Quantize)]
