@@ -9,13 +9,16 @@ from typing import Any
 import numpy as np
 from onnx.reference import ReferenceEvaluator
 
-from intonnx.ir.errors import CompileFailure, RunFailure
+from intonnx.ir.errors import CompileFailure, IntonnxError, RunFailure
 from intonnx.ir.graph import Graph, Node
 from intonnx.ir.ops.onnx_op import OnnxOp
 from intonnx.ir.types import Array
 from intonnx.protos import node_proto
 
 from .integer.kernel import Kernel
+from .opsets import converted, means_the_same
+
+_OLDEST = 13
 
 
 def reference_kernel(graph: Graph, node: Node) -> Kernel:
@@ -26,9 +29,10 @@ def reference_kernel(graph: Graph, node: Node) -> Kernel:
     """
     op = node.op
     assert isinstance(op, OnnxOp)
-    opsets = {**graph.metadata.get("opsets", {}), op.domain: op.version}
     try:
-        evaluator = ReferenceEvaluator(node_proto(node), opsets=opsets)
+        evaluator = _evaluator(graph, node, op)
+    except IntonnxError:
+        raise
     except Exception as error:  # the evaluator raises many kinds, for unknown operators too
         raise CompileFailure(
             f"the onnx package cannot run {op.title}: {_first_line(error)}", node=node.label
@@ -48,6 +52,14 @@ def reference_kernel(graph: Graph, node: Node) -> Kernel:
         return tuple(np.asarray(result) for result in results)
 
     return run
+
+
+def _evaluator(graph: Graph, node: Node, op: OnnxOp) -> ReferenceEvaluator:
+    # The reference operators know few meanings from before this opset.
+    if op.version < _OLDEST and not means_the_same(op, _OLDEST):
+        return ReferenceEvaluator(converted(graph, node, _OLDEST))
+    opsets = {**graph.metadata.get("opsets", {}), op.domain: op.version}
+    return ReferenceEvaluator(node_proto(node), opsets=opsets)
 
 
 def _first_line(error: Exception) -> str:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import onnx
-from onnx import helper, version_converter
 
-from intonnx.ir.errors import ExportFailure
 from intonnx.ir.graph import Node
 from intonnx.ir.ops.onnx_op import OnnxOp
-from intonnx.protos import node_proto, proto_of
+from intonnx.lowering.opsets import converted, means_the_same
+from intonnx.protos import node_proto
 
 from .emitter import Emitter
-from .opset import means_the_same
 from .registry import emitters
 
 
@@ -22,36 +20,32 @@ def onnx_op(op: OnnxOp, node: Node, out: Emitter) -> None:
         if name:
             out.operand(name)
     out.domains.add(op.domain)
-    proto = node_proto(node)
-    if node.sources:
-        proto.name = node.sources[0].name
     if means_the_same(op, out.opset):
+        proto = node_proto(node)
+        if node.sources:
+            proto.name = node.sources[0].name
         out.nodes.append(proto)
-    else:
-        out.nodes.extend(_converted(op, node, proto, out))
+        return
+    _write(converted(out.graph, node, out.opset, out.initializers).graph, node, out)
 
 
-def _converted(op: OnnxOp, node: Node, proto: onnx.NodeProto, out: Emitter) -> list[onnx.NodeProto]:
-    names = dict.fromkeys(name for name in node.operands if name)
-    graph = helper.make_graph(
-        [proto],
-        "one_node",
-        [helper.make_value_info(name, proto_of(out.type(name))) for name in names],
-        [helper.make_value_info(name, proto_of(out.type(name))) for name in node.results if name],
-        [out.initializers[name] for name in names if name in out.initializers],
-    )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", op.version)])
-    try:
-        converted = version_converter.convert_version(model, out.opset)
-    except Exception as error:  # the converter raises what C++ threw
-        raise ExportFailure(
-            f"{op.title} of opset {op.version} cannot be written at opset {out.opset}: {error}"
-        ) from None
-    for tensor in converted.graph.initializer:
-        if tensor.name not in names:
-            tensor_name = out.fresh(f"{node.results[0]}.{tensor.name}")
-            for other in converted.graph.node:
-                other.input[:] = [tensor_name if i == tensor.name else i for i in other.input]
-            tensor.name = tensor_name
-            out.initializers[tensor_name] = tensor
-    return list(converted.graph.node)
+def _write(body: onnx.GraphProto, node: Node, out: Emitter) -> None:
+    """The nodes and new constants of a converted node, values in between under fresh names."""
+    kept = {*node.operands, *node.results}
+    names: dict[str, str] = {}
+
+    def renamed(name: str) -> str:
+        if name in kept:
+            return name
+        if name not in names:
+            names[name] = out.fresh(f"{node.results[0]}.{name}")
+        return names[name]
+
+    for tensor in body.initializer:
+        if tensor.name not in kept:
+            tensor.name = renamed(tensor.name)
+            out.initializers[tensor.name] = tensor
+    for proto in body.node:
+        proto.input[:] = [renamed(name) for name in proto.input]
+        proto.output[:] = [renamed(name) for name in proto.output]
+        out.nodes.append(proto)
