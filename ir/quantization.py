@@ -43,6 +43,16 @@ def all_codes(params: QuantParams) -> Array:
     return codes
 
 
+def keeps_order(params: QuantParams) -> bool:
+    """Whether a larger code always has a larger real value: none are rounded to the same one.
+
+    For per-tensor parameters of up to 16 bits.
+    """
+    codes = np.arange(params.qmin, params.qmax + 1)
+    real = dequantize_array(codes.astype(params.storage.numpy), params)
+    return bool(np.all(real[1:] > real[:-1]))
+
+
 def expand(params: QuantParams, shape: tuple[int, ...]) -> tuple[Array, Array]:
     """Scale (float32) and zero point (int64) that broadcast over a tensor of this shape."""
     if params.block is None or params.axis is None:

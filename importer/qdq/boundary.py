@@ -11,6 +11,7 @@ import numpy as np
 from intonnx.ir.errors import TypeFailure
 from intonnx.ir.graph import Node, Refusal, Source
 from intonnx.ir.op import Op
+from intonnx.ir.ops.identity import Identity
 from intonnx.ir.ops.onnx_op import OnnxOp
 from intonnx.ir.ops.quantize import Dequantize, Quantize, Requantize
 from intonnx.ir.quantization import dequantize_array
@@ -160,11 +161,22 @@ class Boundary:
         self.moved([accumulator])
 
     def moved(self, codes: Sequence[str]) -> None:
-        """End a rule whose results are codes with the parameters of the input."""
+        """End a rule whose results are codes with the parameters of the input.
+
+        One that is not quantized (indices) takes the name of the float operator's result.
+        """
         self.rewriter.remove(self.node_id)
         for index, name in enumerate(codes):
-            if self.node.results[index]:
+            if not self.node.results[index]:
+                continue
+            if self.rewriter.types[name].quant is not None:
                 self._deliver(index, name)
+            elif self.rewriter.producer(name) is not None:
+                self.rewriter.rename(name, self.node.results[index])
+            else:
+                self.rewriter.emit(
+                    Identity(), [name], [self.node.results[index]], before=self.node_id
+                )
 
     def produced(
         self,

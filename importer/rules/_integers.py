@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from intonnx.importer.qdq.boundary import Boundary
 from intonnx.ir.graph import Refusal
+from intonnx.ir.ops.onnx_op import Opaque
 
 
 def integers(
@@ -14,8 +15,9 @@ def integers(
     Refuses, as "the `what`", an input that is computed at run time.
     """
     if boundary.op.version < since:
-        given: tuple[int, ...] | None = boundary.attribute(attribute)
-        return given
+        given: tuple[int, ...] | Opaque | None = boundary.attribute(attribute)
+        # An attribute without any number does not say that its items are numbers.
+        return () if isinstance(given, Opaque) else given
     if not boundary.has(index):
         return None
     value = boundary.needs_constant(index, what)

@@ -1,0 +1,22 @@
+"""Ending a rule whose operator has constraints on the parameters of its result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from intonnx.importer.qdq.boundary import Boundary
+from intonnx.ir.graph import Refusal
+from intonnx.ir.op import Op
+from intonnx.ir.types import QuantParams
+
+
+def produced(
+    boundary: Boundary, make: Callable[[QuantParams], Op], operands: Sequence[str]
+) -> Refusal | None:
+    """`Boundary.produced`, or a refusal where an operand or the result's parameters do not fit."""
+    kinds = [boundary.rewriter.types[name] for name in operands]
+    for out in boundary.quantizer_params():
+        misfit = boundary.misfit(make(out), kinds)
+        if misfit is not None:
+            return misfit
+    return boundary.produced(make, operands)

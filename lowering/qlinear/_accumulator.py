@@ -1,0 +1,44 @@
+"""What the emitters of exact sums share: centred codes, and DQ -> op (-> Q)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from intonnx.ir.graph import Node
+from intonnx.ir.ops.quantize import Requantize
+from intonnx.ir.types import DType
+from intonnx.protos import element_of_dtype
+
+from .emitter import Emitter
+
+
+def centred(name: str, out: Emitter, dtype: DType) -> str:
+    """The whole numbers code - zero point of a quantized value, as int32 or int64."""
+    params = out.params(name)
+    hint = f"{name}.{dtype}"
+    wide = out.value("Cast", [out.operand(name)], hint, to=element_of_dtype(dtype))
+    zero = params.along(out.type(name).rank or 0)[1]
+    if not np.any(zero):
+        return wide
+    return out.value("Sub", [wide, out.constant(zero.astype(dtype.numpy), "zero_point")], hint)
+
+
+def between(
+    node: Node,
+    consumer: Node,
+    out: Emitter,
+    op_type: str,
+    others: Sequence[str] = (),
+    **attributes: Any,
+) -> bool:
+    """Write an accumulating operator and the reader of its sums as DQ -> op (-> Q); True."""
+    result = consumer.results[0]
+    quantizes = isinstance(consumer.op, Requantize)
+    target = out.fresh(f"{result}.unquantized") if quantizes else result
+    out.node(op_type, [*map(out.real, node.operands), *others], [target], **attributes)
+    if quantizes:
+        out.quantize(target, out.params(result), result)
+    return True
