@@ -129,7 +129,7 @@ def test_operators_of_old_opsets_keep_their_meaning(
 def test_an_operator_without_a_conversion_is_refused_by_name() -> None:
     node = helper.make_node("Hardmax", ["x"], ["y"], "the_hardmax")
     graph = intonnx.import_model(model([node], 11, [2, 3], [2, 3]))
-    with pytest.raises(intonnx.ExportFailure, match="the_hardmax.*opset 11"):
+    with pytest.raises(intonnx.ExportFailure, match=r"the_hardmax.*opset 11"):
         intonnx.to_onnx(graph)
 
 
