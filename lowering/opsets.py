@@ -12,7 +12,6 @@ from intonnx.ir.graph import Graph, Node
 from intonnx.ir.ops.onnx_op import OnnxOp
 from intonnx.protos import node_proto, proto_of
 
-
 _NOT_CONVERTED = {"Hardmax"}
 """Operators that the onnx package passes on unchanged although they mean something else."""
 
