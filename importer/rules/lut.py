@@ -21,9 +21,6 @@ __all__ = ["table_of"]
 quantizes(*UNARY)(table_of)
 # These come here when they cannot act on codes.
 quantizes("Relu", "Clip")(table_of)
-# With a scalar constant on the other side. Other operators of two operands call `table_of` from
-# their own rules.
-quantizes("Min", "Max")(table_of)
 
 
 @imports("QLinearSigmoid", since=1, domain="com.microsoft")

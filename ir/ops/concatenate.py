@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from intonnx.ir.op import Op, OperandTypes, ResultTypes, register_op
-from intonnx.ir.types import UNKNOWN_DIM, Dim, QuantParams, plain, quantized
+from intonnx.ir.op import OperandTypes, ResultTypes, register_op
+from intonnx.ir.selection import Selection
+from intonnx.ir.types import UNKNOWN_DIM, Dim
 
 
 @register_op
-class Concatenate(Op):
+class Concatenate(Selection):
     """The operands one after the other along `axis`, each requantized to the result's parameters.
 
     Operands: one or more, of equal rank. Either all are quantized and the result has the parameters
@@ -28,20 +29,12 @@ class Concatenate(Op):
     name: ClassVar[str] = "qnn.concatenate"
     signature: ClassVar[tuple[str, ...]] = ("inputs*",)
     axis: int
-    out: QuantParams | None
 
     def infer(self, operands: OperandTypes) -> ResultTypes:
         kinds = [self.operand(operands, i, "C1") for i in range(max(1, len(operands)))]
-        if self.out is not None:
-            self.require(self.out.per_tensor, "C1", "the result is per axis")
-            for kind in kinds:
-                given = kind.quant is not None and kind.quant.per_tensor and kind.dtype.bits <= 16
-                self.require(given, "C1", f"an operand is {kind.dtype}, not quantized per tensor")
-        else:
-            same = all(kind.quant is None and kind.dtype is kinds[0].dtype for kind in kinds)
-            self.require(same and kinds[0].is_integer, "C1", "operands of several types")
+        self.selected(kinds, None, "C1")
         shape = self._joined([self.shape_of(operands, i, "C3") for i in range(len(kinds))])
-        return (plain(kinds[0].dtype, shape) if self.out is None else quantized(self.out, shape),)
+        return (self.selected(kinds, shape, "C1"),)
 
     def _joined(self, shapes: Sequence[Sequence[Dim]]) -> list[Dim]:
         rank = len(shapes[0])

@@ -6,7 +6,7 @@ import numpy as np
 
 from intonnx.ir.graph import Node
 from intonnx.ir.ops.quantize import Dequantize, DynamicQuantize, Quantize, Requantize
-from intonnx.ir.types import DType
+from intonnx.ir.types import DType, QuantParams
 from intonnx.lowering.requantize import multiplier, requantize_table
 from intonnx.protos import element_of_dtype
 
@@ -33,7 +33,7 @@ def requantize(op: Requantize, node: Node, out: Emitter) -> None:
     DQ -> Q would mean the same, but onnxruntime merges two unequal pairs in a row into one.
     """
     codes, result = node.operands[0], node.results[0]
-    if out.qlinear and _requantized_by_table(op, node, out):
+    if out.qlinear and requantized_by_table(codes, op.out, result, out):
         return
     params, rank = out.params(codes), len(out.type(codes).shape or ())
     factors = multiplier(params, op.out, rank)
@@ -51,22 +51,24 @@ def requantize(op: Requantize, node: Node, out: Emitter) -> None:
     out.quantize(scaled, op.out.model_copy(update=update), result)
 
 
-def _requantized_by_table(op: Requantize, node: Node, out: Emitter) -> bool:
-    """Write a table look-up: a QLinearConcat of one input is one, else a Gather from the table."""
-    codes, result = node.operands[0], node.results[0]
+def requantized_by_table(codes: str, params: QuantParams, result: str, out: Emitter) -> bool:
+    """Write the codes `result`, those of `codes` with other parameters, if both have 8 bits.
+
+    A QLinearConcat of one input is a table look-up, else it is a Gather from the table.
+    """
     x, rank = out.params(codes), out.type(codes).rank
-    if not (x.per_tensor and op.out.per_tensor and x.storage.bits == op.out.storage.bits == 8):
+    if not (x.per_tensor and params.per_tensor and x.storage.bits == params.storage.bits == 8):
         return False
-    plain = x.expressed is op.out.expressed is DType.F32 and (op.out.qmin, op.out.qmax) == (
-        op.out.storage.low,
-        op.out.storage.high,
+    plain = x.expressed is params.expressed is DType.F32 and (params.qmin, params.qmax) == (
+        params.storage.low,
+        params.storage.high,
     )
-    if out.contrib and plain and x.storage is op.out.storage and rank:
-        inputs = [*out.quantization(op.out), *out.quantized_operand(codes)]
+    if out.contrib and plain and x.storage is params.storage and rank:
+        inputs = [*out.quantization(params), *out.quantized_operand(codes)]
         out.node("QLinearConcat", inputs, [result], domain=CONTRIB, axis=rank - 1)
         return True
     # A negative index counts from the end, as the bit pattern of a negative code does.
-    table = out.constant(requantize_table(x, op.out), f"{result}.table")
+    table = out.constant(requantize_table(x, params), f"{result}.table")
     index = out.value(
         "Cast", [out.operand(codes)], f"{result}.index", to=element_of_dtype(DType.I32)
     )
