@@ -14,6 +14,7 @@ from intonnx.cli.verifying import Report
 from intonnx.ir.ops.quantize import Quantize
 from intonnx.lowering.integer.kernel import Context, Kernel, kernels
 from intonnx.verification import random_inputs, runtime, verify_graph
+from support.models import Builder, Fed, Held, s16
 
 from .conftest import Invoke, conv_model
 
@@ -62,7 +63,23 @@ def test_another_model_fails_at_the_operator_that_differs() -> None:
     beyond = [difference for difference in made["original"].operators if not difference.passed]
     assert [difference.value for difference in beyond] == ["codes"]
     assert beyond[0].largest > 1
-    assert "codes" in beyond[0].node
+    assert beyond[0].node == "'conv_node' (qnn.conv2d), 'codes_node' (qnn.requantize)"
+
+
+def test_sums_that_leave_32_bits_are_compared_as_they_are() -> None:
+    """16-bit codes: the accumulator's type is i32, the exact sum needs more."""
+    rng = np.random.default_rng(3)
+    build = Builder(21)
+    x = build.operand(Fed("x", (1, 8, 6, 6), s16(0.001)), 0)
+    w = build.operand(Held(rng.integers(-32767, 32768, (4, 8, 3, 3)), s16(0.0001)), 1)
+    conv = build.node("Conv", [x, w], name="conv")
+    build.output(build.quantize(conv, s16(0.05), "y"), np.int16)
+    model = build.model()
+    graph = intonnx.import_model(model)
+    inputs = random_inputs(graph, rng)
+    exact = intonnx.compile(graph).run(inputs)["y"].astype(float)
+    assert np.abs(exact * 0.05 / (0.001 * 0.0001)).max() > 2**31
+    assert verify_graph(graph, [inputs], original=model).passed
 
 
 def test_a_failure_is_exit_code_1_and_names_the_node(

@@ -7,12 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 import onnx
 
 from intonnx.ir.errors import IntonnxError
-from intonnx.ir.graph import Graph, Node
+from intonnx.ir.graph import Graph
 from intonnx.ir.types import Array, Record
 from intonnx.lowering.executable import Executable, compile_graph
 
 from .difference import Difference, Unit, difference
-from .operators import Operators
+from .operators import Operators, Pair
 from .references import Inputs, Plan, Reference, is_float_op, plans
 
 FLOAT_LIMIT = 1e-3
@@ -119,9 +119,8 @@ class _Findings:
                 self._error = error.cause
             return
         if not self._plan.outputs_only:
-            for node, name, ours, theirs in operators.results(inputs, reference):
-                limit = self._limit(node, name, ours)
-                self._note(self._operators, node, name, ours, theirs, limit)
+            for pair in operators.pairs(inputs, reference):
+                self._note(self._operators, pair, self._limit(pair))
         self._add_outputs(outputs, reference)
 
     def _add_outputs(self, outputs: Mapping[str, Array], reference: Mapping[str, Array]) -> None:
@@ -129,39 +128,37 @@ class _Findings:
         for name, ours in outputs.items():
             node, theirs = self._graph.producers.get(name), reference.get(name)
             if node is not None and theirs is not None and theirs.dtype == ours.dtype:
-                self._note(self._outputs, node, name, ours, theirs, limit)
+                self._note(self._outputs, Pair(name, node, node.label, ours, theirs), limit)
 
-    def _limit(self, node: Node, name: str, ours: Array) -> Callable[[Unit], float | None]:
+    def _limit(self, pair: Pair) -> Callable[[Unit], float | None]:
         def limit(unit: Unit) -> float | None:
-            if name in self._plan.unjudged:
+            if pair.name in self._plan.unjudged:
                 return None
-            if name in self._plan.exact and not (unit == "relative" and is_float_op(node)):
+            in_float = unit == "relative" and is_float_op(pair.node)
+            if pair.name in self._plan.exact and not in_float:
                 return 0.0
             if unit == "quanta":
                 return self._max_quanta
-            return FLOAT16_LIMIT if ours.dtype.itemsize == 2 else FLOAT_LIMIT
+            return FLOAT16_LIMIT if pair.ours.dtype.itemsize == 2 else FLOAT_LIMIT
 
         return limit
 
     def _note(
         self,
         into: dict[str, Difference],
-        node: Node,
-        name: str,
-        ours: Array,
-        theirs: Array,
+        pair: Pair,
         limit: Callable[[Unit], float | None] | float | None,
     ) -> None:
-        unit, largest, differing = difference(self._graph, node, ours, theirs)
-        known = into.get(name)
-        into[name] = Difference(
-            value=name,
-            node=node.label,
+        unit, largest, differing = difference(self._graph, pair.node, pair.ours, pair.theirs)
+        known = into.get(pair.name)
+        into[pair.name] = Difference(
+            value=pair.name,
+            node=pair.label,
             unit=unit,
             largest=max(largest, known.largest if known else 0.0),
             limit=limit(unit) if callable(limit) else limit,
             differing=differing + (known.differing if known else 0),
-            elements=ours.size + (known.elements if known else 0),
+            elements=pair.ours.size + (known.elements if known else 0),
         )
 
     def comparison(self) -> Comparison:

@@ -18,7 +18,7 @@ class Difference(Record):
 
     Attributes:
         value: the value's name.
-        node: the operator that made it, as errors name it.
+        node: the operator that made it, as errors name it, after that of its accumulator.
         unit: of `largest` and `limit`.
         largest: the largest difference of an element.
         limit: the largest difference that passes; None where it is not judged.
