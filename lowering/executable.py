@@ -66,6 +66,7 @@ class Executable:
     ) -> dict[str, Array]:
         """Every value by name, in the element type of the graph: inputs, constants and results.
 
+        An accumulator whose sums leave int32 is int64.
         With `given`, operators that read a value of one of these names read the given array
         instead of what was computed, so that the trace shows the error of each operator alone.
         Takes and raises what `run` does.
@@ -146,7 +147,13 @@ def _kernel(graph: Graph, node: Node, numerics: Numerics) -> Kernel:
 
 
 def _owned(array: Array, kind: TensorType) -> Array:
-    """The array in the element type of the graph, contiguous and not shared with constants."""
+    """The array in the element type of the graph, contiguous and not shared with constants.
+
+    Sums that leave int32 are computed in 64 bits, and stay so rather than wrap.
+    """
+    limits = kind.dtype if kind.dtype is DType.I32 and array.dtype == np.int64 else None
+    if limits and array.size and not limits.low <= array.min() <= array.max() <= limits.high:
+        return np.array(array, order="C")
     return np.array(array, dtype=kind.dtype.numpy, order="C")
 
 

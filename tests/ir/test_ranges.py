@@ -56,7 +56,10 @@ def test_a_sum_beyond_int32_is_reported_and_computed_wider() -> None:
     assert accumulator_ranges(graph)[0].int32_overflow == (True, False)
     codes = np.full((1, 1, 1, 1), 200, np.uint8)
     accumulator = accumulator_ranges(graph)[0].value
-    result = intonnx.compile(graph).run({"x": codes})["y"]
+    executable = intonnx.compile(graph)
+    result = executable.run({"x": codes})["y"]
+    traced = executable.trace({"x": codes})[accumulator].reshape(-1)
+    assert traced.tolist() == [2**31 - 1 + 200, 205]
     assert graph.types[accumulator].dtype == "i32"
     assert result.reshape(-1).tolist() == [255, 205]
 
