@@ -12,6 +12,7 @@ from intonnx.ir.errors import IntonnxError, ModelFailure, QuantizationFailure
 from intonnx.ir.graph import Refusal
 from intonnx.ir.op import Op
 from intonnx.ir.ops.storage_cast import StorageCast
+from intonnx.ir.reasons import Code
 from intonnx.ir.types import Array, DType, QuantParams, TensorType, dtype_of, plain, quantized
 
 from .parameters import make_params
@@ -89,6 +90,11 @@ class NodeView:
     def keep(self, refusal: Refusal | None = None) -> None:
         """Leave the node as `onnx.<op_type>`, with a reason when there is one."""
         self._translation.keep(self, refusal)
+
+    def keep_for_parameters(self) -> None:
+        """Leave the node because a scale or zero point is no constant: `params` gave None."""
+        detail = f"a scale or zero point of {self.label} is computed at run time"
+        self.keep(Refusal(code=Code.RUNTIME_PARAMETERS, detail=detail))
 
     def define(self, array: Array, kind: TensorType) -> None:
         """Let the node's only output be a constant."""

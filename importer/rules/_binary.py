@@ -149,12 +149,7 @@ def import_qlinear_binary(node: NodeView, make: Make) -> None:
     ]
     a, b, out = params
     if a is None or b is None or out is None:
-        return node.keep(
-            Refusal(
-                code=Code.RUNTIME_PARAMETERS,
-                detail=f"a scale or zero point of {node.label} is computed at run time",
-            )
-        )
+        return node.keep_for_parameters()
     operands = [node.codes(node.input(0), a), node.codes(node.input(3), b)]
     node.emit(make(out), operands)
     return None

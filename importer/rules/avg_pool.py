@@ -40,12 +40,7 @@ def qlinear_average_pool(node: NodeView) -> None:
     x_params = node.params(1, 2, node.type(0).dtype, rank=None, axis=None)
     y_params = node.params(3, 4, node.type(0).dtype, rank=None, axis=None)
     if x_params is None or y_params is None:
-        return node.keep(
-            Refusal(
-                code=Code.RUNTIME_PARAMETERS,
-                detail=f"a scale or zero point of {node.label} is computed at run time",
-            )
-        )
+        return node.keep_for_parameters()
     fields, shape = window(node.attribute), node.type(0).shape
     if fields is None or shape is None or len(shape) != len(fields["kernel"]) + 2:
         return node.keep(rank_refusal(node.input(0), shape))

@@ -41,12 +41,7 @@ def qlinear_concat(node: NodeView) -> None:
     for index in range(2, len(node.proto.input), 3):
         x_params = node.params(index + 1, index + 2, node.type(index).dtype, rank=None, axis=None)
         if out is None or x_params is None:
-            return node.keep(
-                Refusal(
-                    code=Code.RUNTIME_PARAMETERS,
-                    detail=f"a scale or zero point of {node.label} is computed at run time",
-                )
-            )
+            return node.keep_for_parameters()
         operands.append(node.codes(node.input(index), x_params))
     if out is None or not operands:
         raise ModelFailure("there is nothing to join")

@@ -12,7 +12,6 @@ from intonnx.ir.ops.global_avg_pool import (
     GlobalAvgPool2d,
     GlobalAvgPool3d,
 )
-from intonnx.ir.reasons import Code
 
 from ._pool import rank_refusal
 
@@ -41,12 +40,7 @@ def qlinear_global_average_pool(node: NodeView) -> None:
     x_params = node.params(1, 2, node.type(0).dtype, rank=None, axis=None)
     y_params = node.params(3, 4, node.type(0).dtype, rank=None, axis=None)
     if x_params is None or y_params is None:
-        return node.keep(
-            Refusal(
-                code=Code.RUNTIME_PARAMETERS,
-                detail=f"a scale or zero point of {node.label} is computed at run time",
-            )
-        )
+        return node.keep_for_parameters()
     op = _BY_RANK.get(node.type(0).rank or 0)
     if op is None:
         return node.keep(rank_refusal(node.input(0), node.type(0).shape))

@@ -10,9 +10,7 @@ from intonnx.importer.node_view import NodeView
 from intonnx.importer.qdq.recipe import table_for
 from intonnx.importer.qdq.table import table_of
 from intonnx.importer.registry import imports, quantizes
-from intonnx.ir.graph import Refusal
 from intonnx.ir.ops.lut import FloatStep, Lut
-from intonnx.ir.reasons import Code
 from intonnx.ir.types import plain
 
 __all__ = ["table_of"]
@@ -40,12 +38,7 @@ def _qlinear(node: NodeView, step: FloatStep) -> None:
     x = node.params(1, 2, storage, rank=None, axis=None)
     out = node.params(3, 4, storage, rank=None, axis=None)
     if x is None or out is None:
-        return node.keep(
-            Refusal(
-                code=Code.RUNTIME_PARAMETERS,
-                detail=f"a scale or zero point of {node.label} is computed at run time",
-            )
-        )
+        return node.keep_for_parameters()
     table = table_for((step,), x, out)
     name = node.new_constant(node.fresh("table"), table, plain(storage, table.shape))
     node.emit(Lut(recipe=(step,), out=out), [node.codes(node.input(0), x), name])

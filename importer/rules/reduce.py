@@ -74,8 +74,7 @@ def qlinear_reduce_mean(node: NodeView) -> None:
     x = node.params(1, 2, storage, rank=None, axis=None)
     out = node.params(3, 4, storage, rank=None, axis=None)
     if x is None or out is None:
-        detail = f"a scale or zero point of {node.label} is computed at run time"
-        return node.keep(Refusal(code=Code.RUNTIME_PARAMETERS, detail=detail))
+        return node.keep_for_parameters()
     if rank is None:
         return node.keep(_unknown_rank(node.input(0)))
     axes = tuple(node.attribute("axes", ())) or tuple(range(rank))

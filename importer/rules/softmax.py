@@ -52,12 +52,7 @@ def qlinear_softmax(node: NodeView) -> None:
     x = node.params(1, 2, storage, rank=None, axis=None)
     out = node.params(3, 4, storage, rank=None, axis=None)
     if x is None or out is None:
-        return node.keep(
-            Refusal(
-                code=Code.RUNTIME_PARAMETERS,
-                detail=f"a scale or zero point of {node.label} is computed at run time",
-            )
-        )
+        return node.keep_for_parameters()
     rank = node.type(0).rank
     if not rank:
         return node.keep(

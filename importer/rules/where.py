@@ -7,7 +7,6 @@ from intonnx.importer.qdq.boundary import Boundary
 from intonnx.importer.registry import imports, quantizes
 from intonnx.ir.graph import Refusal
 from intonnx.ir.ops.where import Where
-from intonnx.ir.reasons import Code
 
 from ._selection import quantize_selection
 
@@ -29,12 +28,7 @@ def qlinear_where(node: NodeView) -> None:
     params = [node.params(scale, zero, kind, rank=None, axis=None) for scale, zero, kind in given]
     x, y, out = params
     if x is None or y is None or out is None:
-        return node.keep(
-            Refusal(
-                code=Code.RUNTIME_PARAMETERS,
-                detail=f"a scale or zero point of {node.label} is computed at run time",
-            )
-        )
+        return node.keep_for_parameters()
     branches = [node.codes(node.input(1), x), node.codes(node.input(4), y)]
     node.emit(Where(out=out), [node.input(0), *branches])
     return None
