@@ -14,6 +14,8 @@ from intonnx.ir.ops.quantize import Requantize
 from intonnx.ir.reasons import Code
 from intonnx.ir.types import TensorType, quantized
 
+from ._weights import kernel_codes, per_channel_refusal
+
 _BY_RANK: dict[int, type[Conv]] = {3: Conv1d, 4: Conv2d, 5: Conv3d}
 
 
@@ -62,26 +64,10 @@ def quantize_conv(boundary: Boundary) -> Refusal | None:
 
 def _weights(boundary: Boundary) -> Quantized | Refusal:
     """Input 1 as codes with one scale, or one for each output channel."""
-    w = boundary.quantized(1)
-    if w is None or w.params.storage.bits > 16:
-        return Refusal(
-            code=Code.INPUT_NOT_QUANTIZED,
-            detail=f"the weights '{boundary.name(1)}' do not arrive as 16-bit codes or narrower "
-            "ones: give them as a DequantizeLinear of integers",
-        )
-    if w.params.block is not None:
-        return Refusal(
-            code=Code.BLOCKED_INPUT,
-            detail=f"the weights '{w.name}' have a scale for each {w.params.block} elements along "
-            f"axis {w.params.axis}: quantize them per tensor or per output channel (axis 0)",
-        )
-    if w.params.axis not in (None, 0):
-        return Refusal(
-            code=Code.PER_AXIS_INPUT,
-            detail=f"the weights '{w.name}' have scales along axis {w.params.axis}: quantize them "
-            "per tensor or per output channel (axis 0)",
-        )
-    return w
+    w = kernel_codes(boundary, 0)
+    if isinstance(w, Refusal) or w.params.axis in (None, 0):
+        return w
+    return per_channel_refusal(w, 0)
 
 
 @imports("QLinearConv", since=10)
@@ -92,12 +78,7 @@ def qlinear_conv(node: NodeView) -> None:
     y_params = node.params(6, 7, node.type(7).dtype, rank=None, axis=None)
     op = conv_op(_attributes(node), node.type(3))
     if x_params is None or w_params is None or y_params is None:
-        return node.keep(
-            Refusal(
-                code=Code.RUNTIME_PARAMETERS,
-                detail=f"a scale or zero point of {node.label} is computed at run time",
-            )
-        )
+        return node.keep_for_parameters()
     if op is None or node.type(0).rank is None:
         return node.keep(_unknown_shape(node, 3))
     kinds = quantized(x_params, None), quantized(w_params, None)

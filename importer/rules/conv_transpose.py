@@ -17,6 +17,8 @@ from intonnx.ir.ops.conv_transpose import (
 from intonnx.ir.reasons import Code
 from intonnx.ir.types import Array, TensorType, static_shape
 
+from ._weights import kernel_codes, per_channel_refusal
+
 _BY_RANK: dict[int, type[ConvTranspose]] = {
     3: ConvTranspose1d,
     4: ConvTranspose2d,
@@ -27,7 +29,7 @@ _BY_RANK: dict[int, type[ConvTranspose]] = {
 @quantizes("ConvTranspose")
 def quantize_conv_transpose(boundary: Boundary) -> Refusal | None:
     """Multiply codes into an accumulator; the bias joins it at the accumulator's scale."""
-    x, w = boundary.needs_activation(0), _weights(boundary)
+    x, w = boundary.needs_activation(0), kernel_codes(boundary, 1)
     if isinstance(x, Refusal):
         return x
     if isinstance(w, Refusal):
@@ -47,23 +49,6 @@ def quantize_conv_transpose(boundary: Boundary) -> Refusal | None:
     name = boundary.node.results[0]
     boundary.accumulated(boundary.emit(op, [x.name, w.name, bias], f"{name}.accumulator"))
     return None
-
-
-def _weights(boundary: Boundary) -> Quantized | Refusal:
-    w = boundary.quantized(1)
-    if w is None or w.params.storage.bits > 16:
-        return Refusal(
-            code=Code.INPUT_NOT_QUANTIZED,
-            detail=f"the weights '{boundary.name(1)}' do not arrive as 16-bit codes or narrower "
-            "ones: give them as a DequantizeLinear of integers",
-        )
-    if w.params.block is not None:
-        return Refusal(
-            code=Code.BLOCKED_INPUT,
-            detail=f"the weights '{w.name}' have a scale for each {w.params.block} elements along "
-            f"axis {w.params.axis}: quantize them per tensor or per output channel (axis 1)",
-        )
-    return w
 
 
 def _operator(boundary: Boundary, x: TensorType, w: TensorType) -> ConvTranspose | Refusal:
@@ -140,11 +125,7 @@ def _scale(op: ConvTranspose, x: Quantized, w: Quantized) -> Array | Refusal:
         return transposed_scale(op, x.type, w.type)
     except TypeFailure as failure:
         if failure.constraint == "C3":
-            return Refusal(
-                code=Code.PER_AXIS_INPUT,
-                detail=f"the weights '{w.name}' have scales along axis {w.params.axis}: quantize "
-                "them per tensor or per output channel (axis 1)",
-            )
+            return per_channel_refusal(w, 1)
         return Refusal(
             code=Code.UNSUPPORTED_TYPE,
             detail=f"the product of the scales of '{x.name}' and '{w.name}' leaves the range of "
