@@ -34,11 +34,17 @@ def between(
     others: Sequence[str] = (),
     **attributes: Any,
 ) -> bool:
-    """Write an accumulating operator and the reader of its sums as DQ -> op (-> Q); True."""
+    """Write an accumulating operator and the reader of its sums as DQ -> op (-> Q); True.
+
+    Operand 2 is a bias, and takes the parameters of the sums; `others` are names of ONNX.
+    """
     result = consumer.results[0]
     quantizes = isinstance(consumer.op, Requantize)
     target = out.fresh(f"{result}.unquantized") if quantizes else result
-    out.node(op_type, [*map(out.real, node.operands), *others], [target], **attributes)
+    inputs = [out.real(name) for name in node.operands[:2]]
+    if bias := [*node.operands, "", ""][2]:
+        inputs.append(out.real_bias(bias, out.params(node.results[0])))
+    out.node(op_type, [*inputs, *others], [target], **attributes)
     if quantizes:
         out.quantize(target, out.params(result), result)
     return True

@@ -8,9 +8,9 @@ import numpy as np
 
 from intonnx.ir.graph import Node
 from intonnx.ir.ops.conv import Conv, Conv1d, Conv2d, Conv3d
-from intonnx.ir.ops.quantize import Requantize
 from intonnx.ir.types import Array, TensorType
 
+from ._accumulator import between
 from .emitter import Emitter
 from .registry import emitters
 from .saturation import exact_codes
@@ -32,7 +32,7 @@ def attributes(op: Conv) -> dict[str, Any]:
 def join_conv(op: Conv, node: Node, consumer: Node, out: Emitter) -> bool:
     """QLinearConv with a requantize to 8 bits; in the QDQ form DQ -> Conv (-> Q)."""
     if not out.qlinear or not _integer_operator(node, out):
-        return _between(op, node, consumer, out)
+        return between(node, consumer, out, "Conv", **attributes(op))
     x, w, bias = [*node.operands, ""][:3]
     result, kind = out.type(consumer.results[0]), out.type(w)
     kernel = out.type(x).dtype is kind.dtype or w in out.graph.constants
@@ -95,20 +95,6 @@ def _aligned(w: Array, kind: TensorType, x: TensorType) -> tuple[Array, Array] |
         return None
     shift = x.dtype.low - low
     return (centred + shift).astype(x.dtype.numpy), np.asarray(shift, x.dtype.numpy)
-
-
-def _between(op: Conv, node: Node, consumer: Node, out: Emitter) -> bool:
-    bias = [*node.operands, ""][2]
-    inputs = [out.real(node.operands[0]), out.real(node.operands[1])]
-    result = consumer.results[0]
-    if bias:
-        inputs.append(out.real_bias(bias, out.params(node.results[0])))
-    if isinstance(consumer.op, Requantize):
-        real = out.value("Conv", inputs, f"{result}.unquantized", **attributes(op))
-        out.quantize(real, consumer.op.out, result)
-    else:
-        out.node("Conv", inputs, [result], **attributes(op))
-    return True
 
 
 @emitters.register(Conv1d, Conv2d, Conv3d)

@@ -23,9 +23,9 @@ from intonnx.ir.ops.conv_transpose import (
     ConvTranspose2d,
     ConvTranspose3d,
 )
-from intonnx.ir.ops.quantize import Requantize
 from intonnx.ir.types import Array, DType, QuantParams, static_shape
 
+from ._accumulator import between
 from .emitter import Emitter
 from .registry import emitters
 
@@ -54,7 +54,7 @@ def join_conv_transpose(op: ConvTranspose, node: Node, consumer: Node, out: Emit
     """QLinearConv with a requantize to 8 bits; in the QDQ form DQ -> ConvTranspose (-> Q)."""
     phases = _phases(op, node, out) if out.qlinear else None
     if phases is None:
-        return _between(op, node, consumer, out)
+        return between(node, consumer, out, "ConvTranspose", **_attributes(op))
     x, result = node.operands[0], consumer.results[0]
     kind = out.type(result)
     if kind.dtype is not out.type(x).dtype or not kind.params.per_tensor:
@@ -236,20 +236,6 @@ def _attributes(op: ConvTranspose) -> dict[str, Any]:
         "pads": op.pads,
         "output_padding": op.output_padding if any(op.output_padding) else None,
     }
-
-
-def _between(op: ConvTranspose, node: Node, consumer: Node, out: Emitter) -> bool:
-    bias = [*node.operands, ""][2]
-    inputs = [out.real(node.operands[0]), out.real(node.operands[1])]
-    result = consumer.results[0]
-    if bias:
-        inputs.append(out.real_bias(bias, out.params(node.results[0])))
-    if isinstance(consumer.op, Requantize):
-        real = out.value("ConvTranspose", inputs, f"{result}.unquantized", **_attributes(op))
-        out.quantize(real, consumer.op.out, result)
-    else:
-        out.node("ConvTranspose", inputs, [result], **_attributes(op))
-    return True
 
 
 def _float_sums(op: ConvTranspose, node: Node, out: Emitter) -> None:
