@@ -17,6 +17,7 @@ from intonnx.ir.op import (
 from intonnx.ir.spatial import AutoPad, window_count
 from intonnx.ir.types import (
     Array,
+    Dim,
     DType,
     TensorType,
     accumulator,
@@ -36,6 +37,17 @@ def product_scale(op: Op, x: TensorType, w: TensorType, w_axis: int) -> Array:
     )
     op.require(w.params.axis in (None, w_axis), "C3", f"weights are per axis {w.params.axis}")
     return np.asarray(scale)
+
+
+def check_channel_bias(op: Op, bias: TensorType | None, channels: Dim) -> None:
+    """Check C5, which every convolution states: a bias is i32, one for each output channel."""
+    if bias is None:
+        return
+    op.require(bias.dtype is DType.I32, "C5", f"the bias is {bias.dtype}, not i32")
+    fits = bias.shape is None or (
+        len(bias.shape) == 1 and (bias.shape[0] == channels or isinstance(channels, str))
+    )
+    op.require(fits, "C5", f"the bias has shape {bias.shape} for {channels} channels")
 
 
 class Conv(Op):
@@ -82,7 +94,7 @@ class Conv(Op):
     def infer(self, operands: OperandTypes) -> ResultTypes:
         x, w = self.operand(operands, 0), self.operand(operands, 1)
         shape = self._result_shape(operands)
-        self._check_bias(optional_operand(operands, 2), shape[1])
+        check_channel_bias(self, optional_operand(operands, 2), shape[1])
         self.require((x.quant is None) == (w.quant is None), "C3", "only one operand is quantized")
         if x.quant is None:
             self.require(x.is_integer and w.is_integer, "C3", f"operands are {x.dtype}, {w.dtype}")
@@ -96,15 +108,6 @@ class Conv(Op):
 
     def multiply_accumulates(self, operands: OperandTypes, results: ResultTypes) -> int:
         return element_count(results[0].shape) * element_count(self.shape_of(operands, 1)[1:])
-
-    def _check_bias(self, bias: TensorType | None, channels: int | str) -> None:
-        if bias is None:
-            return
-        self.require(bias.dtype is DType.I32, "C5", f"the bias is {bias.dtype}, not i32")
-        fits = bias.shape is None or (
-            len(bias.shape) == 1 and (bias.shape[0] == channels or isinstance(channels, str))
-        )
-        self.require(fits, "C5", f"the bias has shape {bias.shape} for {channels} channels")
 
     def _result_shape(self, operands: OperandTypes) -> tuple[int | str, ...]:
         n = self.spatial

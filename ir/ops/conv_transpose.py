@@ -7,8 +7,8 @@ from typing import ClassVar
 import numpy as np
 
 from intonnx.ir.op import Op, OperandTypes, ResultTypes, optional_operand, register_op
-from intonnx.ir.ops.conv import product_scale
-from intonnx.ir.types import UNKNOWN_DIM, Array, Dim, DType, TensorType, accumulator, quantized
+from intonnx.ir.ops.conv import check_channel_bias, product_scale
+from intonnx.ir.types import UNKNOWN_DIM, Array, Dim, TensorType, accumulator, quantized
 
 
 def transposed_scale(op: ConvTranspose, x: TensorType, w: TensorType) -> Array:
@@ -67,22 +67,13 @@ class ConvTranspose(Op):
     def infer(self, operands: OperandTypes) -> ResultTypes:
         x, w = self.operand(operands, 0), self.operand(operands, 1)
         shape = self._result_shape(operands)
-        self._check_bias(optional_operand(operands, 2), shape[1])
+        check_channel_bias(self, optional_operand(operands, 2), shape[1])
         self.require(x.quant is not None and w.quant is not None, "C3", "x or w is not quantized")
         self.require(x.params.per_tensor, "C3", "x is quantized per axis")
         self.require(w.params.block is None, "C3", "w has blocked scales")
         scale = transposed_scale(self, x, w)
         axis = 1 if scale.ndim else None
         return (quantized(accumulator(scale, axis, expressed=x.params.expressed), shape),)
-
-    def _check_bias(self, bias: TensorType | None, channels: Dim) -> None:
-        if bias is None:
-            return
-        self.require(bias.dtype is DType.I32, "C5", f"the bias is {bias.dtype}, not i32")
-        fits = bias.shape is None or (
-            len(bias.shape) == 1 and (bias.shape[0] == channels or isinstance(channels, str))
-        )
-        self.require(fits, "C5", f"the bias has shape {bias.shape} for {channels} channels")
 
     def _result_shape(self, operands: OperandTypes) -> tuple[Dim, ...]:
         n = self.spatial
