@@ -270,7 +270,7 @@ class Boundary:
             )
         return np.asarray(value)
 
-    def misfit(self, op: Op, operands: Sequence[TensorType]) -> Refusal | None:
+    def misfit(self, op: Op, operands: Sequence[TensorType | None]) -> Refusal | None:
         """A refusal when these operands violate a constraint of the operator, else None."""
         try:
             op.infer(operands)

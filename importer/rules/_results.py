@@ -14,7 +14,7 @@ def produced(
     boundary: Boundary, make: Callable[[QuantParams], Op], operands: Sequence[str]
 ) -> Refusal | None:
     """`Boundary.produced`, or a refusal where an operand or the result's parameters do not fit."""
-    kinds = [boundary.rewriter.types[name] for name in operands]
+    kinds = [boundary.rewriter.types[name] if name else None for name in operands]
     for out in boundary.quantizer_params():
         misfit = boundary.misfit(make(out), kinds)
         if misfit is not None:
