@@ -10,6 +10,7 @@ import onnx
 
 from intonnx.ir.errors import IntonnxError, ModelFailure
 from intonnx.ir.graph import Graph, Node, Refusal, Source
+from intonnx.ir.names import Names
 from intonnx.ir.op import Op
 from intonnx.ir.ops.onnx_op import OnnxOp
 from intonnx.ir.shapes import refined
@@ -53,11 +54,10 @@ class Translation:
         self._nodes: list[Node] = []
         self._folded: list[Source] = []
         self._typed: dict[tuple[str, TensorType], str] = {}
-        self._fresh: dict[str, int] = {}
         self._declared = declared_types(model.proto)
-        self._taken = set(self._declared) | {
-            name for node in graph.node for name in [*node.input, *node.output]
-        }
+        self._names = Names(self._declared)
+        for node in graph.node:
+            self._names.take(*node.input, *node.output)
         self._plain: set[str] = set()
         """Initializers whose type has no quantization parameters yet."""
         self._uses = Counter(name for node in graph.node for name in node.input)
@@ -80,7 +80,7 @@ class Translation:
                 self._defaults[name] = array
             else:
                 self._add(name, array, element)
-            self._taken.add(name)
+            self._names.take(name)
 
     def _add(self, name: str, array: Array, element: int) -> None:
         kind = onnx.TypeProto()
@@ -177,14 +177,7 @@ class Translation:
 
     def fresh(self, base: str) -> str:
         """A name that nothing in the model has."""
-        count = self._fresh.get(base, 0)
-        name = base
-        while name in self._taken:
-            count += 1
-            name = f"{base}.{count}"
-        self._fresh[base] = count
-        self._taken.add(name)
-        return name
+        return self._names.fresh(base)
 
     def add_constant(self, name: str, array: Array, kind: TensorType) -> str:
         """A constant with this content and type; the same array under the same type is shared."""
@@ -211,6 +204,8 @@ class Translation:
     ) -> None:
         """Add a node and the types of its results."""
         kinds = op.infer([self.type_of(name) if name else None for name in operands])
+        if len(results) > len(kinds):
+            raise ModelFailure(f"the node has {len(results)} results, the operator {len(kinds)}")
         for name, kind in zip(results, kinds, strict=False):
             if not name:
                 continue

@@ -10,6 +10,7 @@ import onnx
 from onnx import helper, numpy_helper
 
 from intonnx.ir.graph import Graph, Node
+from intonnx.ir.names import Names
 from intonnx.ir.types import Array, DType, QuantParams, TensorType
 from intonnx.protos import element_of_dtype
 
@@ -36,12 +37,11 @@ class Emitter:
         self.nodes: list[onnx.NodeProto] = []
         self.initializers: dict[str, onnx.TensorProto] = {}
         self.domains = {""}
-        self._taken = set(graph.types)
+        self._names = Names(graph.types)
         self._shared: dict[tuple[str, tuple[int, ...], bytes], str] = {}
         self._real: dict[str, str] = {}
         self._unsigned: dict[str, str] = {}
         self._aliases: dict[str, str] = {}
-        self._fresh: dict[str, int] = {}
 
     @property
     def qlinear(self) -> bool:
@@ -63,13 +63,7 @@ class Emitter:
 
     def fresh(self, base: str) -> str:
         """A name that nothing has yet, made from `base`."""
-        name, count = base, self._fresh.get(base, 0)
-        while name in self._taken:
-            count += 1
-            name = f"{base}.{count}"
-        self._fresh[base] = count
-        self._taken.add(name)
-        return name
+        return self._names.fresh(base)
 
     def node(
         self,
