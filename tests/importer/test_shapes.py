@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 from onnx import TensorProto, helper, numpy_helper
-from support.runtime import run_onnxruntime
 
 import intonnx
+from support.runtime import run_onnxruntime
 
 
 def test_a_known_size_of_a_partly_unknown_shape_is_a_constant() -> None:
