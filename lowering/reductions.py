@@ -24,9 +24,9 @@ def mean_multiplier(x: QuantParams, out: QuantParams, count: int) -> np.float32 
 
 
 def largest_code(params: QuantParams) -> int:
-    """The largest |code - zero point| of per-tensor parameters."""
-    zero = params.scalar_zero_point
-    return max(abs(params.qmin - zero), abs(params.qmax - zero))
+    """The largest |code - zero point|."""
+    zeros = params.zero_point
+    return max(params.qmax - int(zeros.min()), int(zeros.max()) - params.qmin)
 
 
 def fits_int32(x: TensorType, sizes: tuple[int | str, ...]) -> bool:

@@ -128,7 +128,7 @@ def test_codes_are_those_of_float64(data: st.DataObject) -> None:
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.int16])
 def test_a_small_variance_is_not_lost(dtype: Any) -> None:
-    # 767 equal codes at the end of the range, one of them next to it: that is -27.6 standard deviations.
+    # 767 codes at the end of the range and one next to it, at -27.6 standard deviations.
     x, y = Params(dtype, 1.0, 0), s8(0.25, 0)
     given_model = model("LayerNormalization", Fed("x", (2, 768), x, quantized=True), y,
                         [np.ones(768, np.float32)])  # fmt: skip
