@@ -269,6 +269,7 @@ UNARY: dict[str, ElementWise] = {
 FUNCTIONS: dict[str, ElementWise] = {
     **UNARY,
     "Identity": _plain(lambda x: x),
+    "Cast": _plain(lambda x: x),
     "Relu": _plain(lambda x: np.maximum(x, F32(0))),
     "Clip": ElementWise(_clip, 1, 3),
     "Add": ElementWise(_fold(np.add), 2, 2),
@@ -281,4 +282,7 @@ FUNCTIONS: dict[str, ElementWise] = {
     "Max": ElementWise(_fold(np.maximum), 1, 64),
     "Sum": ElementWise(_fold(np.add), 1, 64),
 }
-"""Every operator that may stand in a table's recipe, by its ai.onnx name."""
+"""Every operator that may stand in a table's recipe, by its ai.onnx name.
+
+Results are rounded to the type of the step by the caller, which is all that Cast does.
+"""

@@ -9,7 +9,7 @@ import numpy as np
 
 from intonnx.importer.float_functions import FUNCTIONS
 from intonnx.ir.graph import Refusal, Source
-from intonnx.ir.ops.lut import FloatStep
+from intonnx.ir.ops.lut import FloatStep, step_types
 from intonnx.ir.ops.onnx_op import OnnxOp
 from intonnx.ir.ops.storage_cast import StorageCast
 from intonnx.ir.quantization import all_codes, dequantize_array, quantize_array
@@ -21,6 +21,9 @@ from .boundary import Boundary, Quantized
 
 MAX_STEPS = 64
 """Longer chains are left alone: every operator of a chain looks at all those before it."""
+
+_CAST_TARGETS = (DType.F32, DType.F16, DType.BF16)
+"""What float32 arithmetic can stand for: its results are rounded to these."""
 
 
 @dataclass(frozen=True)
@@ -45,11 +48,11 @@ class Recipe:
 def table_for(steps: Sequence[FloatStep], x: QuantParams, out: QuantParams) -> Array:
     """quantize(steps(dequantize(code))) for every code of `x`, in the storage type of `out`.
 
-    Every step is rounded to the expressed type of `x`.
+    Every step is rounded to its type, that of `x` as long as nothing casts it.
     """
-    expressed = x.expressed.numpy
+    types = step_types(steps, x.expressed)
     values = [dequantize_array(all_codes(x), x).astype(np.float32)]
-    for step in steps:
+    for step, kind in zip(steps, types[1:], strict=True):
         operands = [
             values[operand]
             if isinstance(operand, int)
@@ -60,7 +63,7 @@ def table_for(steps: Sequence[FloatStep], x: QuantParams, out: QuantParams) -> A
         ]
         with np.errstate(all="ignore"):
             result = FUNCTIONS[step.op_type].function(operands, dict(step.attributes))
-            values.append(np.asarray(result).astype(expressed).astype(np.float32))
+            values.append(np.asarray(result).astype(kind.numpy).astype(np.float32))
     return quantize_array(values[-1], out)
 
 
@@ -102,6 +105,11 @@ class _Walk:
             operands += [_bound(attributes, "min"), _bound(attributes, "max")]
         if not function.fewest <= len(operands) <= function.most:
             return _not_quantized(node.results[0])
+        if op.op_type == "Cast":
+            target = boundary.result_type.dtype
+            if target not in _CAST_TARGETS:
+                return _not_float(boundary.name(0), target)
+            attributes = {"to": target.value}
         self._steps.append(FloatStep(op.op_type, tuple(operands), tuple(attributes.items())))
         self._places[node.results[0]] = len(self._steps)
         self._sources.update(dict.fromkeys(node.sources))
@@ -199,4 +207,11 @@ def _not_quantized(name: str) -> Refusal:
     return Refusal(
         code=Code.INPUT_NOT_QUANTIZED,
         detail=f"'{name}' arrives as float: put a QuantizeLinear and a DequantizeLinear after it",
+    )
+
+
+def _not_float(name: str, target: DType) -> Refusal:
+    return Refusal(
+        code=Code.UNSUPPORTED_TYPE,
+        detail=f"'{name}' is cast to {target}: leave the values in float32 or float16",
     )

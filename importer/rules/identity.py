@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from intonnx.importer.qdq.boundary import Boundary
 from intonnx.importer.qdq.codes import OnCodes, is_used
-from intonnx.importer.registry import commutes
+from intonnx.importer.qdq.table import table_of
+from intonnx.importer.registry import commutes, quantizes
 from intonnx.ir.graph import Refusal
 from intonnx.ir.ops.identity import Identity
 from intonnx.ir.reasons import Code
@@ -45,9 +46,21 @@ def dropout_on_codes(
 @commutes("Cast")
 def cast_on_codes(boundary: Boundary, params: QuantParams | None, exact: bool) -> OnCodes | Refusal:
     """A Cast to the type that the value has already."""
-    kind, result = boundary.type(0).dtype, boundary.result_type.dtype
-    if kind is result:
+    if boundary.type(0).dtype is boundary.result_type.dtype:
         return OnCodes(Identity())
+    return _another_type(boundary)
+
+
+@quantizes("Cast")
+def quantize_cast(boundary: Boundary) -> Refusal | None:
+    """What a Cast rounds a table holds: to float16 and back, or on the way to a quantizer."""
+    if boundary.type(0).dtype.is_float and boundary.result_type.dtype.is_float:
+        return table_of(boundary)
+    return _another_type(boundary)
+
+
+def _another_type(boundary: Boundary) -> Refusal:
+    kind, result = boundary.type(0).dtype, boundary.result_type.dtype
     return Refusal(
         code=Code.UNSUPPORTED_TYPE,
         detail=f"'{boundary.name(0)}' is cast from {kind} to {result}: leave the values in {kind}",

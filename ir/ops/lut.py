@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar, NamedTuple
 
 from intonnx.ir.op import Op, OperandTypes, ResultTypes, register_op
 from intonnx.ir.ops.onnx_op import Attribute
-from intonnx.ir.types import QuantParams, quantized
+from intonnx.ir.types import DType, QuantParams, quantized
 
 
 class FloatStep(NamedTuple):
@@ -16,7 +17,7 @@ class FloatStep(NamedTuple):
         op_type: an element-wise operator of ai.onnx.
         operands: a whole number is a value (0 the real value of the code, n the result of step n),
             a float is a constant, None an absent operand.
-        attributes: pairs of name and value.
+        attributes: pairs of name and value; the `to` of a Cast is the spelling of a `DType`.
     """
 
     op_type: str
@@ -60,3 +61,16 @@ class Lut(Op):
             known = all(0 <= operand <= index for operand in reads)
             self.require(known, "C4", f"step {index + 1} ({step.op_type}) reads {reads}")
         return (quantized(self.out, x.shape),)
+
+
+def step_types(recipe: Sequence[FloatStep], expressed: DType) -> list[DType]:
+    """The types of the values of a recipe: the real value of the code, then each step's result.
+
+    A result has the type of the first value that the step reads, but that of a Cast its own.
+    """
+    types = [expressed]
+    for step in recipe:
+        read = next((operand for operand in step.operands if isinstance(operand, int)), 0)
+        target = dict(step.attributes)["to"] if step.op_type == "Cast" else types[read]
+        types.append(DType(target))
+    return types

@@ -7,8 +7,9 @@ import onnx
 
 from intonnx.ir.errors import ExportFailure
 from intonnx.ir.graph import Node
-from intonnx.ir.ops.lut import Lut
+from intonnx.ir.ops.lut import Lut, step_types
 from intonnx.ir.types import DType
+from intonnx.protos import element_of_dtype
 
 from .emitter import CONTRIB, Emitter
 from .registry import emitters
@@ -62,17 +63,20 @@ def _gather(node: Node, out: Emitter) -> None:
 def _recipe(op: Lut, node: Node, out: Emitter) -> None:
     result = node.results[0]
     values = [out.real(node.operands[0])]
-    for step in op.recipe:
-        inputs = [_input(operand, values, node, out) for operand in step.operands]
+    types = step_types(op.recipe, out.params(node.operands[0]).expressed)
+    for step, kind in zip(op.recipe, types[1:], strict=True):
+        inputs = [_input(operand, values, kind, out) for operand in step.operands]
+        attributes = dict(step.attributes)
+        if step.op_type == "Cast":
+            attributes["to"] = element_of_dtype(kind)
         hint = f"{result}.{step.op_type.lower()}"
-        values.append(out.value(step.op_type, inputs, hint, **dict(step.attributes)))
+        values.append(out.value(step.op_type, inputs, hint, **attributes))
     out.quantize(values[-1], op.out, result)
 
 
-def _input(operand: float | None, values: list[str], node: Node, out: Emitter) -> str:
+def _input(operand: float | None, values: list[str], kind: DType, out: Emitter) -> str:
     if operand is None:
         return ""
     if isinstance(operand, int):
         return values[operand]
-    expressed = out.params(node.operands[0]).expressed
-    return out.constant(np.asarray(operand, expressed.numpy), "constant")
+    return out.constant(np.asarray(operand, kind.numpy), "constant")
