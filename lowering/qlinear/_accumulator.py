@@ -36,6 +36,9 @@ def between(
 ) -> bool:
     """Write an accumulating operator and the reader of its sums as DQ -> op (-> Q); True.
 
+    In the qlinear form the kernels have been found not to do. onnxruntime would use them for codes
+    of 8 bits or less all the same, so the quantizer is kept apart from the operator there.
+
     Operand 2 is a bias, and takes the parameters of the sums; `others` are names of ONNX.
     """
     result = consumer.results[0]
@@ -46,5 +49,7 @@ def between(
         inputs.append(out.real_bias(bias, out.params(node.results[0])))
     out.node(op_type, [*inputs, *others], [target], **attributes)
     if quantizes:
+        if out.qlinear and all(out.type(name).dtype.bits <= 8 for name in node.operands[:2]):
+            target = out.apart(target, result)
         out.quantize(target, out.params(result), result)
     return True

@@ -15,14 +15,33 @@ def attributes(op: Pool, sizes: tuple[Dim, ...]) -> dict[str, Any]:
     """The attributes of an ONNX pool; auto_pad only where the sizes are not known."""
     known = static_shape(sizes)
     explicit = known is not None or op.auto_pad == "NOTSET"
+    pads, ceil_mode = op.pads, op.ceil_mode
+    if known is not None:
+        pads, ceil_mode = _exact_pads(op, known)
     return {
         "kernel_shape": op.kernel,
         "strides": op.strides,
         "dilations": op.dilations if max(op.dilations) > 1 else None,
-        "pads": (op.pads if known is None else op.padding(known)) if explicit else None,
+        "pads": pads if explicit else None,
         "auto_pad": None if explicit else op.auto_pad,
-        "ceil_mode": int(op.ceil_mode) or None,
+        "ceil_mode": int(ceil_mode) or None,
     }
+
+
+def _exact_pads(op: Pool, sizes: tuple[int, ...]) -> tuple[tuple[int, ...], bool]:
+    """Pads, and whether `ceil_mode` is needed with them.
+
+    Shape inference of onnx, which onnxruntime plans its memory by, counts windows that start
+    beyond the data; without `ceil_mode` it does not. Cells of padding count as little as those
+    beyond it, unless the operator counts the padding.
+    """
+    pads, overhang = op.padding(sizes), op.overhang(sizes)
+    n = len(sizes)
+    wider = (*pads[:n], *(end + more for end, more in zip(pads[n:], overhang, strict=True)))
+    counted = any(overhang) and getattr(op, "count_include_pad", False)
+    if counted or any(end >= k for end, k in zip(wider[n:], op.kernel, strict=True)):
+        return pads, op.ceil_mode
+    return wider, False
 
 
 def between(
@@ -38,7 +57,7 @@ def between(
 
     onnxruntime makes a QLinear operator of this even where that has no kernel (dilations: the model
     does not load; multipliers out of range: it does not run) or means something else (cells beyond
-    the padding). Where it must not, `fusible` is False and a Concat of one tensor keeps Q away.
+    the padding). Where it must not, `fusible` is False and Q is kept apart.
     """
     operand, result = node.operands[0], node.results[0]
     rank = len(out.type(operand).shape or ())
@@ -50,6 +69,6 @@ def between(
     if channels_last:
         perm = [0, *range(2, rank), 1]
         real = out.value("Transpose", [real], f"{result}.channels_last", perm=perm)
-    if out.runtime == "onnxruntime" and not fusible:
-        real = out.value("Concat", [real], f"{result}.kept", axis=0)
+    if not fusible:
+        real = out.apart(real, result)
     out.quantize(real, out.params(result), result)

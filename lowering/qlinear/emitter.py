@@ -173,6 +173,16 @@ class Emitter:
         inputs = [self.operand(name), self.scale(params), self.zero_point(params)]
         self.node("DequantizeLinear", inputs, [result], **layout)
 
+    def apart(self, real: str, result: str) -> str:
+        """The same real value for the quantizer that makes `result`, past a Concat of one tensor.
+
+        No optimizer looks through it, so none joins what is before it with the quantizer. Written
+        only for onnxruntime, and only for arrays: a Concat takes no scalars.
+        """
+        if self.runtime != "onnxruntime" or not self.type(result).rank:
+            return real
+        return self.value("Concat", [real], f"{result}.kept", axis=0)
+
     def real(self, name: str) -> str:
         """The real value of quantized codes: one DequantizeLinear for each value."""
         if name not in self._real:

@@ -30,7 +30,8 @@ def dequantize(op: Dequantize, node: Node, out: Emitter) -> None:
 def requantize(op: Requantize, node: Node, out: Emitter) -> None:
     """A table for 8-bit codes; for an accumulator one product, then a QuantizeLinear by 1.
 
-    DQ -> Q would mean the same, but onnxruntime merges two unequal pairs in a row into one.
+    DQ -> Q would mean the same, but onnxruntime merges two unequal pairs in a row into one. For
+    wider codes the two are kept apart.
     """
     codes, result = node.operands[0], node.results[0]
     if out.qlinear and requantized_by_table(codes, op.out, result, out):
@@ -38,7 +39,8 @@ def requantize(op: Requantize, node: Node, out: Emitter) -> None:
     params, rank = out.params(codes), len(out.type(codes).shape or ())
     factors = multiplier(params, op.out, rank)
     if params.storage is not DType.I32 or factors is None or not out.qlinear:
-        out.quantize(out.real(codes), op.out, result)
+        real = out.real(codes)
+        out.quantize(out.apart(real, result) if out.qlinear else real, op.out, result)
         return
     sums, zero = out.operand(codes), params.along(rank)[1]
     if np.any(zero):
