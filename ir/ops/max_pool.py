@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from intonnx.ir.op import OperandTypes, ResultTypes, register_op
 from intonnx.ir.ops._pool import Pool
+from intonnx.ir.types import DType, plain
 
 
 class MaxPool(Pool):
@@ -13,7 +14,12 @@ class MaxPool(Pool):
 
     Operands: `x` [N, C, *spatial], quantized per tensor or plain integers. Result: the type of `x`
     with the pooled sizes. Scales are positive, so the largest code stands for the largest value.
-    Source: ONNX MaxPool-22, without the result `Indices`.
+    With `indices` a second result, i64 of the same shape: where in `x`, flattened, the first of the
+    largest codes of each window is. Source: ONNX MaxPool-22.
+
+    Attributes:
+        indices: whether there are indices, and which spatial axis they count first: the last
+            ("rows") or the first ("columns", storage_order 1 of ONNX).
 
     Constraints:
         C1: `x` holds integers, with one scale when it is quantized, and has the operator's rank.
@@ -22,13 +28,18 @@ class MaxPool(Pool):
         C3: the kernel fits into the padded sizes.
     """
 
+    indices: Literal["none", "rows", "columns"] = "none"
+
     def infer(self, operands: OperandTypes) -> ResultTypes:
         x, shape = self.operand(operands, 0), self.shape_of(operands, 0, "C1")
         self.require(x.is_integer, "C1", f"the operand is {x.dtype}")
         self.require(x.quant is None or x.quant.per_tensor, "C1", "the operand is per axis")
         self.require(len(shape) == self.spatial + 2, "C1", f"the rank is {len(shape)}")
         self.check_window()
-        return (x.with_shape([*shape[:2], *self.pooled(shape[2:])]),)
+        pooled = [*shape[:2], *self.pooled(shape[2:])]
+        if self.indices == "none":
+            return (x.with_shape(pooled),)
+        return x.with_shape(pooled), plain(DType.I64, pooled)
 
 
 @register_op

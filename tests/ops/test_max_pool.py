@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -167,18 +168,47 @@ def test_sizes_known_at_run_time_only() -> None:
     check_model(model, {"x": codes}, quanta=0)
 
 
-# -- refusals -------------------------------------------------------------------------------------
+# -- indices -------------------------------------------------------------------------------------
 
 
-def test_refuses_indices() -> None:
+def indices_model(case: PoolCase, *, order: int, fed_codes: bool = True) -> onnx.ModelProto:
     build = Builder()
-    x = build.operand(Fed("x", (1, 2, 4, 4), u8(0.02, 114)), 0)
-    pooled = build.node("MaxPool", [x], name="m", results=2, kernel_shape=[2, 2])
-    build.output(build.quantize(pooled, u8(0.02, 114), "y"), np.uint8)
+    x = build.operand(Fed("x", case.x.shape, case.x_params, quantized=fed_codes), 0)
+    attrs = {**attributes(case), "storage_order": order}
+    pooled = build.node("MaxPool", [x], name="m", results=2, **attrs)
+    build.output(build.quantize(pooled, case.out, "y"), case.out.dtype)
     build.output("m_1", np.int64)
-    code, detail = refusal_of(build.model(), "MaxPool")
-    assert code == "unsupported-attribute"
-    assert "m_1" in detail
+    return build.model()
+
+
+@settings(max_examples=40)
+@given(strategies.pool_cases(), st.integers(0, 1), st.booleans())
+def test_indices_of_the_first_of_equals(case: PoolCase, order: int, few: bool) -> None:
+    info = np.iinfo(case.x.dtype)
+    x = np.where(case.x > 0, info.max, info.min).astype(case.x.dtype) if few else case.x
+    check_model(indices_model(case, order=order), {"x": x}, quanta=0)
+
+
+def test_indices_alone() -> None:
+    build = Builder()
+    x = build.operand(Fed("x", (2, 3, 5, 5), s8(0.02, 14), quantized=True), 0)
+    build.node("MaxPool", [x], name="m", results=2, kernel_shape=[2, 3])
+    build.output("m_1", np.int64)
+    model = build.model()
+    check_model(model, run_inputs(model), quanta=0)
+
+
+@pytest.mark.parametrize("order", [0, 1])
+@pytest.mark.parametrize("dtype", [np.uint16, np.int16])
+def test_indices_of_16_bit_codes(dtype: type, order: int) -> None:
+    params = Params(dtype, 0.001, 7)
+    x = strategies.PoolCase(np.zeros((2, 3, 7, 8), dtype), params, params, [3, 2], [1, 2],
+                            [1, 1, 1, 1], ceil_mode=False, count_include_pad=False)  # fmt: skip
+    model = indices_model(x, order=order, fed_codes=False)
+    check_model(model, run_inputs(model), quanta=0)
+
+
+# -- refusals -------------------------------------------------------------------------------------
 
 
 def test_refuses_a_float_input() -> None:
