@@ -121,7 +121,7 @@ def _real_right(a: str, b: str, out: Emitter) -> str:
     if not (out.qlinear and out.runtime == "onnxruntime" and narrow and constant is not None):
         return out.real(b)
     wide = kind.params.model_copy(update={"storage": DType.I16, "low": None, "high": None})
-    inputs = [out.constant(constant.astype(np.int16), f"{b}.wide"), *out.quantization(wide)]
+    inputs = [out.constant(constant.astype(np.int16), f"{b}.wide"), out.scale(wide), out.zero_point(wide)]
     return out.value("DequantizeLinear", inputs, f"{b}.real", axis=wide.axis)
 
 
