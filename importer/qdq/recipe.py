@@ -22,7 +22,7 @@ from .boundary import Boundary, Quantized
 MAX_STEPS = 64
 """Longer chains are left alone: every operator of a chain looks at all those before it."""
 
-_CAST_TARGETS = (DType.F32, DType.F16, DType.BF16)
+_STEP_TYPES = (DType.F32, DType.F16, DType.BF16)
 """What float32 arithmetic can stand for: its results are rounded to these."""
 
 
@@ -94,6 +94,10 @@ class _Walk:
         function = FUNCTIONS.get(op.op_type)
         if function is None or len(node.results) != 1:
             return _not_quantized(node.results[0])
+        # A Cast to float64 loses nothing, but arithmetic in float64 is another than in float32.
+        result = boundary.result_type.dtype
+        if result not in _STEP_TYPES and (op.op_type != "Cast" or result is not DType.F64):
+            return _unsupported(node.results[0], result)
         operands: list[int | float | None] = []
         for index in range(len(node.operands)):
             operand = self._operand(boundary, index)
@@ -106,10 +110,7 @@ class _Walk:
         if not function.fewest <= len(operands) <= function.most:
             return _not_quantized(node.results[0])
         if op.op_type == "Cast":
-            target = boundary.result_type.dtype
-            if target not in _CAST_TARGETS:
-                return _not_float(boundary.name(0), target)
-            attributes = {"to": target.value}
+            attributes = {"to": boundary.result_type.dtype.value}
         self._steps.append(FloatStep(op.op_type, tuple(operands), tuple(attributes.items())))
         self._places[node.results[0]] = len(self._steps)
         self._sources.update(dict.fromkeys(node.sources))
@@ -166,10 +167,7 @@ class _Walk:
         if isinstance(found, Refusal):
             return found
         if found.params.expressed not in (DType.F32, DType.F16):
-            return Refusal(
-                code=Code.UNSUPPORTED_TYPE,
-                detail=f"'{boundary.name(index)}' is {found.params.expressed}: use float32",
-            )
+            return _unsupported(boundary.name(index), found.params.expressed)
         if self._x is None:
             self._x = found
         elif self._identity(self._x) != self._identity(found):
@@ -210,8 +208,5 @@ def _not_quantized(name: str) -> Refusal:
     )
 
 
-def _not_float(name: str, target: DType) -> Refusal:
-    return Refusal(
-        code=Code.UNSUPPORTED_TYPE,
-        detail=f"'{name}' is cast to {target}: leave the values in float32 or float16",
-    )
+def _unsupported(name: str, kind: DType) -> Refusal:
+    return Refusal(code=Code.UNSUPPORTED_TYPE, detail=f"'{name}' is {kind}: use float32 or float16")

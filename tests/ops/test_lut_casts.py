@@ -95,6 +95,8 @@ def test_float16_overflows_and_underflows(scale: float) -> None:
         [("Cast", {"to": F16}), ("Abs", {}), ("Neg", {}), ("Cast", {"to": F32})],
         [*PAIR, ("Sqrt", {}), *PAIR],
         [("Cast", {"to": BF16}), ("Cast", {"to": F32})],
+        [("Cast", {"to": F64}), ("Cast", {"to": F32})],
+        [("Tanh", {}), ("Cast", {"to": F64}), ("Cast", {"to": F16}), ("Cast", {"to": F32})],
     ],
 )
 def test_casts_in_a_chain(steps: Steps) -> None:
@@ -140,14 +142,23 @@ def test_a_cast_of_codes_stays_a_cast_of_integers(dtype: Any) -> None:
     check_model(model, run_inputs(model), quanta=0, floats=int(dtype is np.float32))
 
 
-def test_refusals() -> None:
-    fed = Fed("x", (4,), u8(0.1, 3))
-    for target, word in ((F64, "f64"), (onnx.TensorProto.INT32, "i32")):
-        build = Builder()
-        there = build.node("Cast", [build.operand(fed, 0)], to=target)
-        back = build.node("Cast", [there], to=F32, name="back")
-        build.output(build.quantize(back, u8(0.1), "y"), np.uint8)
-        nodes = intonnx.coverage(intonnx.import_model(build.model())).nodes
-        assert next(n.code for n in nodes if n.op == "Cast") == "unsupported-type"
-        assert word in next(n.detail for n in nodes if n.op == "Cast")
-    refused(qdq_model("Cast", [fed], attrs={"to": F16}), "Cast", "output-not-quantized")
+def test_integers_between_the_casts_are_refused() -> None:
+    build = Builder()
+    x = build.operand(Fed("x", (4,), u8(0.1, 3)), 0)
+    back = build.node("Cast", [build.node("Cast", [x], to=onnx.TensorProto.INT32)], to=F32)
+    build.output(build.quantize(back, u8(0.1), "y"), np.uint8)
+    nodes = intonnx.coverage(intonnx.import_model(build.model())).nodes
+    first = next(node for node in nodes if node.op == "Cast")
+    assert (first.state, first.code) == ("float", "unsupported-type")
+    assert "from f32 to i32" in first.detail
+
+
+def test_arithmetic_in_float64_is_refused() -> None:
+    steps: Steps = [("Cast", {"to": F64}), ("Sqrt", {}), ("Cast", {"to": F32})]
+    model = chain_model(Fed("x", (4,), u8(0.1, 3)), steps, out=u8(0.1))
+    refused(model, "Sqrt", "unsupported-type", "f64")
+
+
+def test_a_cast_that_nothing_quantizes_is_refused() -> None:
+    model = qdq_model("Cast", [Fed("x", (4,), u8(0.1, 3))], attrs={"to": F16})
+    refused(model, "Cast", "output-not-quantized")
