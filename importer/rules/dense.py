@@ -24,6 +24,8 @@ from intonnx.ir.ops.transpose import Transpose
 from intonnx.ir.reasons import Code
 from intonnx.ir.types import Array, DType, QuantParams, TensorType, quantized
 
+from .blocked_dense import blocked_product
+
 __all__ = ["fold_bias"]
 
 EXCHANGE = Transpose(perm=(1, 0))
@@ -72,6 +74,8 @@ def _multiplied(boundary: Boundary, a: Quantized, b: Quantized, beta: float) -> 
             code=Code.UNSUPPORTED_TYPE,
             detail=f"the rank of '{a.name}' or '{b.name}' is not known: declare its shape",
         )
+    if b.params.block is not None:
+        return blocked_product(boundary, a, b, addend=bool(beta and boundary.has(2)))
     scale = accumulator_scale(op, a.type, b.type, b.type.rank - 1, f"'{a.name}' and '{b.name}'")
     if isinstance(scale, Refusal):
         return scale
@@ -92,7 +96,10 @@ def _multiplied(boundary: Boundary, a: Quantized, b: Quantized, beta: float) -> 
 
 
 def _right_side(boundary: Boundary, columns: int) -> Quantized | Refusal:
-    """Input 1 as codes with one scale, or one for each index of the axis `columns` (0 or -1)."""
+    """Input 1 as codes with one scale, or one for each index of the axis `columns` (0 or -1).
+
+    Or blocked, which `_multiplied` looks at.
+    """
     value = boundary.quantized(1)
     if value is None or value.params.storage.bits > 16:
         return Refusal(
@@ -102,11 +109,7 @@ def _right_side(boundary: Boundary, columns: int) -> Quantized | Refusal:
         )
     params = value.params
     if params.block is not None:
-        return Refusal(
-            code=Code.BLOCKED_INPUT,
-            detail=f"'{value.name}' has a scale for each {params.block} elements along axis "
-            f"{params.axis}: quantize it per tensor or per column",
-        )
+        return value
     last = (value.type.rank or 0) - 1
     column_axis = last if columns == -1 and last > 0 else 0 if columns == 0 else None
     if params.axis is not None and params.axis != column_axis:

@@ -96,7 +96,7 @@ def _between(node: Node, consumer: Node, out: Emitter) -> bool:
     result = consumer.results[0]
     quantizes = isinstance(consumer.op, Requantize)
     target = out.fresh(f"{result}.unquantized") if quantizes else result
-    operands = [out.real(a), _real_right(a, b, out)]
+    operands = [out.real(a), real_right(a, b, out)]
     addend = out.real_bias(bias, out.params(node.results[0])) if bias else ""
     if addend and out.type(a).rank == out.type(b).rank == 2:
         out.node("Gemm", [*operands, addend], [target])
@@ -110,19 +110,24 @@ def _between(node: Node, consumer: Node, out: Emitter) -> bool:
     return True
 
 
-def _real_right(a: str, b: str, out: Emitter) -> str:
+def real_right(a: str, b: str, out: Emitter) -> str:
     """The real value of the right side.
 
-    Beside 16-bit codes the qlinear form widens constant weights to 16 bits: of narrower ones
-    onnxruntime makes a product with a float matrix, for which it quantizes the left side anew.
+    Beside 16-bit codes, and where they are blocked, the qlinear form widens constant weights to 16
+    bits: of narrower ones onnxruntime makes a product with a float matrix, for which it quantizes
+    the left side anew.
     """
     kind, constant = out.type(b), out.graph.constants.get(b)
-    narrow = kind.dtype.bits <= 8 < out.type(a).dtype.bits
-    if not (out.qlinear and out.runtime == "onnxruntime" and narrow and constant is not None):
+    meant = out.type(a).dtype.bits > 8 or kind.params.block is not None
+    if constant is None or not (out.contrib and meant and kind.dtype.bits <= 8):
         return out.real(b)
     wide = kind.params.model_copy(update={"storage": DType.I16, "low": None, "high": None})
-    inputs = [out.constant(constant.astype(np.int16), f"{b}.wide"), out.scale(wide), out.zero_point(wide)]
-    return out.value("DequantizeLinear", inputs, f"{b}.real", axis=wide.axis)
+    inputs = [
+        out.constant(constant.astype(np.int16), f"{b}.wide"),
+        out.scale(wide),
+        out.zero_point(wide),
+    ]
+    return out.value("DequantizeLinear", inputs, f"{b}.real", axis=wide.axis, block_size=wide.block)
 
 
 @emitters.register(Dense, BatchMatMul)
