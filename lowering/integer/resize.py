@@ -1,0 +1,101 @@
+"""Resize: gathers along each axis, and weighted sums where cells are interpolated."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from intonnx.ir.ops.resize import Resampling, Resize, ResizeNearest
+from intonnx.ir.quantization import quantize_array
+from intonnx.ir.types import Array, QuantParams
+from intonnx.lowering.requantize import round_to_codes
+from intonnx.lowering.resampling import Taps, nearest_cells, taps
+
+from .kernel import Context, Kernel, kernels
+
+
+@kernels.register(ResizeNearest)
+def resize_nearest(op: ResizeNearest, context: Context) -> Kernel:
+    """One gather an axis; the cells are known at compile time where the sizes are."""
+    plan = _planned(op, context, lambda sizes: [nearest_cells(op, e) for e in op.extents(sizes)])
+
+    def run(operands: Sequence[Any]) -> tuple[Array, ...]:
+        x: Array = operands[0]
+        for axis, cells in zip(op.axes, plan(x), strict=True):
+            if not np.array_equal(cells, np.arange(x.shape[axis])):
+                x = x.take(cells, axis)
+        return (x,)
+
+    return run
+
+
+@kernels.register(Resize)
+def resize(op: Resize, context: Context) -> Kernel:
+    """The same for all numerics: weights in float64, one rounding."""
+    x = context.operand(0).params
+    plan = _planned(
+        op, context, lambda sizes: [taps(op, e, i) for i, e in enumerate(op.extents(sizes))]
+    )
+
+    def run(operands: Sequence[Any]) -> tuple[Array, ...]:
+        return (_interpolated(op, operands[0], x, plan(operands[0])),)
+
+    return run
+
+
+def _planned(
+    op: Resampling, context: Context, make: Callable[[Sequence[int]], list[Any]]
+) -> Callable[[Array], list[Any]]:
+    """What `make` makes of the sizes of the resized axes: once, where they are known."""
+    shape = context.operand(0).shape or ()
+    sizes = [size for size in (shape[axis] for axis in op.axes) if isinstance(size, int)]
+    if len(sizes) == len(op.axes):
+        known = make(sizes)
+        return lambda x: known
+    return lambda x: make([x.shape[axis] for axis in op.axes])
+
+
+def _interpolated(op: Resize, codes: Array, x: QuantParams, plan: Sequence[Taps]) -> Array:
+    scale, zero = x.along(codes.ndim)
+    value = codes.astype(np.float64, order="K")
+    value -= zero
+    factor = scale.astype(np.float64) / float(op.out.scalar_scale)
+    if x.axis is not None:
+        value *= factor
+    # The axis that grows least comes first, so that there is less to do for the others.
+    growth = [
+        step.cells.shape[1] / max(1, codes.shape[axis])
+        for axis, step in zip(op.axes, plan, strict=True)
+    ]
+    for index in np.argsort(growth, kind="stable"):
+        value = _along(value, op.axes[index], plan[index])
+    if x.axis is None:
+        value *= factor
+    result = round_to_codes(value, op.out)
+    for axis, step in zip(op.axes, plan, strict=True):
+        if step.outside.any():
+            fill = quantize_array(np.asarray(op.extrapolation, np.float32), op.out)
+            place: tuple[Any, ...] = (*[slice(None)] * axis, step.outside)
+            result[place] = fill
+    return result
+
+
+def _along(value: Array, axis: int, step: Taps) -> Array:
+    """The weighted sum of the cells along one axis."""
+    cells, weights = step.cells, step.weights
+    whole = bool(np.all(weights[0] == 1)) and not np.any(weights[1:])
+    if whole and np.array_equal(cells[0], np.arange(value.shape[axis])):
+        return value
+    shape = [1] * value.ndim
+    shape[axis] = -1
+    total: Array = value.take(cells[0], axis)
+    if whole:
+        return total
+    total *= weights[0].reshape(shape)
+    for cell, weight in zip(cells[1:], weights[1:], strict=True):
+        more = value.take(cell, axis)
+        more *= weight.reshape(shape)
+        total += more
+    return total
