@@ -12,7 +12,7 @@ from onnx import TensorProto
 from support.models import Params
 
 from .drawing import Draw
-from .patterns import MOVES, SUMS, WIDE, Pattern, same_and_different, without_zero_point
+from .patterns import SUMS, WIDE, Pattern, same_and_different, without_zero_point
 
 X = (2, 3, 4, 6)
 INDICES = np.asarray([[2, 0], [-1, 1]], np.int64)
