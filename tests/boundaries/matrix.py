@@ -323,6 +323,8 @@ PRODUCTS: list[Pattern] = [
     _built("matmul-16-bit-two-activations", two_activations, storages=WIDE[2:]),
     _built("matmul-int4-weights", partial(matmul, storage=INT4, axis=1)),
     _built("matmul-uint4-weights", partial(matmul, storage=UINT4, zeros=True)),
+    _built("matmul-int2-weights", partial(matmul, storage=ml_dtypes.int2, axis=1), opset=25),
+    _built("matmul-uint2-weights", partial(matmul, storage=ml_dtypes.uint2), opset=25),
     _built("matmul-blocked-int8", partial(blocked, storage=np.int8)),
     _built("matmul-blocked-int4", partial(blocked, storage=INT4)),
     _built("matmul-blocked-uint4", partial(blocked, storage=UINT4)),
