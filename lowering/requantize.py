@@ -29,7 +29,7 @@ def limits(params: QuantParams, rank: int) -> tuple[Array, Array, Array]:
 def round_to_codes(v: Array, params: QuantParams) -> Array:
     """Codes of scaled values: clamp in float32, round half to even, add the zero point.
 
-    `v` is a float32 array of any shape that the caller gives up: it is overwritten.
+    `v` is a float32 array (or float64) of any shape that the caller gives up: it is overwritten.
     NaN gives the smallest code.
     """
     low, high, zero = limits(params, v.ndim)

@@ -86,7 +86,8 @@ def cases(draw: st.DrawFn, *modes: str) -> Case:
         scales = [draw(factors.filter(lambda f, n=n: int(f * n) > 0)) for n in shape[2:]]
         return Case(shape, attrs, scales, None, None, opset)
     sizes = [draw(st.integers(1, 20)) for _ in range(2)]
-    if "axes" in attrs and draw(st.booleans()):
+    # With a policy onnxruntime leaves negative axes as they are, against the specification.
+    if attrs.get("axes") == [2, 3] and draw(st.booleans()):
         attrs["keep_aspect_ratio_policy"] = draw(st.sampled_from(["not_larger", "not_smaller"]))
     return Case(shape, attrs, None, sizes, None, opset)
 
@@ -152,7 +153,7 @@ def test_sizes_of_the_result() -> None:
 # -- nearest --------------------------------------------------------------------------------------
 
 
-@settings(max_examples=120)
+@settings(max_examples=70)
 @given(cases("nearest"), strategies.params(), st.integers(0, 99), st.booleans())
 def test_nearest_is_onnxruntime_to_the_last_code(
     case: Case, params: Params, seed: int, fed_codes: bool
@@ -228,7 +229,7 @@ def test_nearest_lifts_the_quantizer_to_what_is_before_it() -> None:
 # -- linear and cubic -----------------------------------------------------------------------------
 
 
-@settings(max_examples=120)
+@settings(max_examples=70)
 @given(
     cases("linear", "cubic"),
     strategies.params(),
