@@ -37,10 +37,11 @@ class BlockedDense(Op):
         blocks = b.quant is not None and b.quant.block is not None and b.quant.axis == 0
         fits = blocks and b.dtype.bits <= 16 and len(right) == 2
         self.require(fits, "C2", f"b is {b.dtype} of rank {len(right)}, or not in blocks of rows")
-        same = left[-1] == right[0] or isinstance(left[-1], str) or isinstance(right[0], str)
-        self.require(same, "C3", f"the shared axis has {left[-1]} elements in a, {right[0]} in b")
+        *rows, shared = left
+        same = shared == right[0] or isinstance(shared, str) or isinstance(right[0], str)
+        self.require(same, "C3", f"the shared axis has {shared} elements in a, {right[0]} in b")
         self.require(self.out.per_tensor, "C4", "the result is per axis")
-        return (self.codes(self.out, (*left[:-1], right[1]), "C4"),)
+        return (self.codes(self.out, (*rows, right[1]), "C4"),)
 
     def multiply_accumulates(self, operands: OperandTypes, results: ResultTypes) -> int:
         return element_count(results[0].shape) * element_count(self.shape_of(operands, 0)[-1:])
