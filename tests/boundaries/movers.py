@@ -159,6 +159,11 @@ def einsum(d: Draw, equation: str, b: tuple[int, ...]) -> str:
     return d.op("Einsum", d.x((2, 3, 4), "a"), d.x(b, "b"), equation=equation)
 
 
+def grid_sample(d: Draw, mode: str) -> str:
+    grid = d.constant(d.rng.uniform(-1.1, 1.1, (2, 5, 3, 2)).astype(np.float32))
+    return d.op("GridSample", d.x(X), grid, mode=mode)
+
+
 def requantize(d: Draw, storage: Any = None) -> None:
     x = d.x(X)
     d.finish(x, d.params("y", storage, 0.7))
@@ -219,6 +224,8 @@ MOVERS: list[Pattern] = [
     Pattern("top-k-different", partial(top_k, same=False)),
     Pattern("einsum-product", partial(einsum, equation="bij,bjk->bik", b=(2, 4, 5)), SUMS),
     Pattern("einsum-transposed", partial(einsum, equation="bij,bkj->bik", b=(2, 5, 4)), SUMS),
+    Pattern("grid-sample", partial(grid_sample, mode="linear"), SUMS),
+    Pattern("grid-sample-nearest", partial(grid_sample, mode="nearest"), MOVES),
     Pattern("requantize", requantize, storages=WIDE),
     Pattern("requantize-equal", nothing, storages=WIDE),
     Pattern("requantize-other-sign", other_sign),
