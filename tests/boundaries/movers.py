@@ -225,7 +225,7 @@ MOVERS: list[Pattern] = [
     Pattern("einsum-product", partial(einsum, equation="bij,bjk->bik", b=(2, 4, 5)), SUMS),
     Pattern("einsum-transposed", partial(einsum, equation="bij,bkj->bik", b=(2, 5, 4)), SUMS),
     Pattern("grid-sample", partial(grid_sample, mode="linear"), SUMS),
-    Pattern("grid-sample-nearest", partial(grid_sample, mode="nearest"), MOVES),
+    Pattern("grid-sample-nearest", partial(grid_sample, mode="nearest")),
     Pattern("requantize", requantize, storages=WIDE),
     Pattern("requantize-equal", nothing, storages=WIDE),
     Pattern("requantize-other-sign", other_sign),
