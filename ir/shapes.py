@@ -10,6 +10,10 @@ from .op import Op
 from .types import UNKNOWN_DIM, Array, Dim, QuantParams, TensorType
 
 
+_GENERATED = "unk__"
+"""How the symbols begin that shape inference makes up for sizes it does not know."""
+
+
 def product(sizes: Sequence[Dim]) -> Dim:
     """The product of sizes: a number, the one symbol when all else is 1, or an unknown size."""
     return quotient(sizes, 1) if 0 not in sizes else 0
@@ -83,6 +87,14 @@ def rearranged(
     return params.model_copy(update={**arrays, "axis": axis})
 
 
+def _vaguer(own: Dim, other: Dim) -> bool:
+    """Whether a size says less than another one of the same axis."""
+    generated = isinstance(own, str) and own.startswith(_GENERATED)
+    return own == UNKNOWN_DIM or (
+        generated and not (isinstance(other, str) and other.startswith((_GENERATED, UNKNOWN_DIM)))
+    )
+
+
 def refined(inferred: TensorType, known: TensorType | None) -> TensorType:
     """The inferred type with unknown sizes filled in from what else is known of the value."""
     if known is None or known.shape is None:
@@ -92,7 +104,7 @@ def refined(inferred: TensorType, known: TensorType | None) -> TensorType:
         if len(inferred.shape) != len(shape):
             return inferred
         pairs = zip(inferred.shape, shape, strict=True)
-        shape = tuple(other if own == UNKNOWN_DIM else own for own, other in pairs)
+        shape = tuple(other if _vaguer(own, other) else own for own, other in pairs)
     try:
         return inferred.with_shape(shape)
     except ValueError:  # per-axis parameters show that what else is known is wrong

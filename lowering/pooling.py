@@ -47,7 +47,8 @@ def has_windowed_kernel(op: AvgPool, x: TensorType) -> bool:
         return False
     sizes = spatial_sizes(op, x.shape)
     known = static_shape(sizes)
-    if op.count_include_pad and op.ceil_mode and (known is None or any(op.overhang(known))):
+    overhang = op.ceil_mode if known is None else any(op.overhang(known))
+    if op.count_include_pad and overhang:
         return False
     may_be_image = all(
         isinstance(size, str) or size == k for size, k in zip(sizes, op.kernel, strict=True)

@@ -44,12 +44,24 @@ class Pool(Op):
         n = self.spatial
         counts = tuple(
             window_count(size, self.kernel[i], self.strides[i], self.dilations[i],
-                         (self.pads[i], self.pads[n + i]), self.auto_pad, ceil_mode=self.ceil_mode)
+                         (self.pads[i], self.pads[n + i]), self.auto_pad,
+                         ceil_mode=self.ceil_mode or self._exceeds(size, i))
             for i, size in enumerate(sizes)
         )  # fmt: skip
         fits = all(isinstance(count, str) or count >= 0 for count in counts)
         self.require(fits, "C3", f"a kernel of {self.kernel} on sizes {tuple(sizes)}")
         return counts
+
+    def _exceeds(self, size: Dim, axis: int) -> bool:
+        """Whether the kernel is larger than the data: then one window reaches beyond the padding.
+
+        The division of onnxruntime and of onnx's shape inference goes towards zero.
+        """
+        if self.auto_pad in ("SAME_UPPER", "SAME_LOWER") or not isinstance(size, int):
+            return False
+        n = self.spatial
+        around = self.pads[axis] + self.pads[n + axis]
+        return size + around <= (self.kernel[axis] - 1) * self.dilations[axis]
 
     def padding(self, sizes: Sequence[int]) -> tuple[int, ...]:
         """Cells before each spatial axis, then after each, for known sizes."""
