@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import onnx
-from onnx.reference import ReferenceEvaluator
+import onnx.version_converter
 
+from intonnx.ir.errors import ModelFailure
 from intonnx.ir.types import Array, TensorType, static_shape
 from intonnx.protos import array_of
+from intonnx.reference import evaluator
 
 if TYPE_CHECKING:
     from .node_view import NodeView
@@ -89,20 +91,57 @@ _GRAPHS = {onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS}
 def evaluate(
     node: onnx.NodeProto, inputs: Mapping[str, Array], opsets: Mapping[str, int]
 ) -> list[Array] | None:
-    """Run one node on constants; None when the reference operators cannot."""
+    """Run one node on constants, as its opset means it; None when the reference cannot."""
     try:
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
-            results = ReferenceEvaluator(node, opsets=dict(opsets)).run(None, dict(inputs))
+            found = evaluator(_one_node(node, inputs, opsets)).run(None, dict(inputs))
     except Exception:  # an operator without a reference implementation stays in the graph
         return None
-    arrays = [np.asarray(result) for result in results]
-    return (
-        arrays if all(isinstance(result, np.ndarray | np.generic) for result in results) else None
+    if not all(isinstance(result, np.ndarray | np.generic) for result in found):
+        return None
+    results = iter(found)
+    return [np.asarray(next(results) if name else 0) for name in node.output]
+
+
+_OLDEST = 13
+
+
+def _one_node(
+    node: onnx.NodeProto, inputs: Mapping[str, Array], opsets: Mapping[str, int]
+) -> onnx.ModelProto:
+    """The node as a model: given a node alone, the reference takes the newest opset's meaning.
+
+    Meanings from before opset 13 are converted: the reference knows few of them.
+    """
+    helper = onnx.helper
+    graph = helper.make_graph(
+        [node],
+        "one_node",
+        [
+            helper.make_tensor_value_info(
+                name, helper.np_dtype_to_tensor_dtype(array.dtype), array.shape
+            )
+            for name, array in inputs.items()
+        ],
+        [onnx.ValueInfoProto(name=name) for name in node.output if name],
     )
+    ids = [helper.make_opsetid(domain, version) for domain, version in opsets.items()]
+    model = helper.make_model(graph, opset_imports=ids)
+    version = opsets[""]
+    if version >= _OLDEST or node.domain not in ("", "ai.onnx"):
+        return model
+    old, new = (onnx.defs.get_schema(node.op_type, v, "") for v in (version, _OLDEST))
+    if old.since_version == new.since_version:
+        return model
+    if node.op_type == "Hardmax":
+        raise NotImplementedError  # the converter passes it on unchanged
+    return onnx.version_converter.convert_version(model, _OLDEST)
 
 
 def _constant(node: onnx.NodeProto) -> list[Array] | None:
+    if not node.attribute:
+        raise ModelFailure("a Constant without a value")
     attribute = node.attribute[0]
     value = onnx.helper.get_attribute_value(attribute)
     if attribute.name == "value":

@@ -11,6 +11,7 @@ from intonnx.ir.errors import ExportFailure
 from intonnx.ir.graph import Graph, Node
 from intonnx.ir.ops.onnx_op import OnnxOp
 from intonnx.protos import node_proto, proto_of
+from intonnx.reference import signature
 
 _NOT_CONVERTED = {"Hardmax"}
 """Operators that the onnx package passes on unchanged although they mean something else."""
@@ -20,20 +21,8 @@ def means_the_same(op: OnnxOp, opset: int) -> bool:
     """Whether an ai.onnx operator has the same inputs, attributes and defaults at two opsets."""
     if op.domain or op.version == opset or not onnx.defs.has(op.op_type):
         return True
-    old, new = (_signature(op.op_type, version) for version in (op.version, opset))
+    old, new = (signature(op.op_type, version) for version in (op.version, opset))
     return old == new
-
-
-def _signature(op_type: str, opset: int) -> object:
-    schema = onnx.defs.get_schema(op_type, opset, "")
-    return (
-        [(given.name, given.option) for given in schema.inputs],
-        [(given.name, given.option) for given in schema.outputs],
-        {
-            name: (attribute.type, attribute.default_value.SerializeToString(deterministic=True))
-            for name, attribute in schema.attributes.items()
-        },
-    )
 
 
 def converted(

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import onnx
+from onnx import helper
 from onnx.reference import ReferenceEvaluator
 
 from intonnx.ir.errors import CompileFailure, IntonnxError, RunFailure
@@ -14,11 +16,15 @@ from intonnx.ir.graph import Graph, Node
 from intonnx.ir.ops.onnx_op import OnnxOp
 from intonnx.ir.types import Array
 from intonnx.protos import node_proto
+from intonnx.reference import evaluator
 
 from .integer.kernel import Kernel
 from .opsets import converted, means_the_same
+from .reference_ops import REFERENCE_OPS
 
 _OLDEST = 13
+_ABSENT: Array = np.zeros(())
+"""Stands for a result that nothing asks for."""
 
 
 def reference_kernel(graph: Graph, node: Node) -> Kernel:
@@ -30,7 +36,7 @@ def reference_kernel(graph: Graph, node: Node) -> Kernel:
     op = node.op
     assert isinstance(op, OnnxOp)
     try:
-        evaluator = _evaluator(graph, node, op)
+        reference = _evaluator(graph, node, op)
     except IntonnxError:
         raise
     except Exception as error:  # the evaluator raises many kinds, for unknown operators too
@@ -38,18 +44,20 @@ def reference_kernel(graph: Graph, node: Node) -> Kernel:
             f"the onnx package cannot run {op.title}: {_first_line(error)}", node=node.label
         ) from None
     names = [name for name in node.operands if name]
+    named = [bool(name) for name in node.results]
 
     def run(operands: Sequence[Any]) -> tuple[Array, ...]:
         feeds = dict(zip(names, (x for x in operands if x is not None), strict=True))
         try:
             with warnings.catch_warnings(), np.errstate(all="ignore"):
                 warnings.simplefilter("ignore")
-                results = evaluator.run(None, feeds)
+                results = reference.run(None, feeds)
         except Exception as error:
             raise RunFailure(
                 f"the onnx package cannot run {op.title}: {_first_line(error)}", node=node.label
             ) from None
-        return tuple(np.asarray(result) for result in results)
+        arrays = iter([np.asarray(result) for result in results])
+        return tuple(next(arrays) if given else _ABSENT for given in named)
 
     return run
 
@@ -57,9 +65,18 @@ def reference_kernel(graph: Graph, node: Node) -> Kernel:
 def _evaluator(graph: Graph, node: Node, op: OnnxOp) -> ReferenceEvaluator:
     # The reference operators know few meanings from before this opset.
     if op.version < _OLDEST and not means_the_same(op, _OLDEST):
-        return ReferenceEvaluator(converted(graph, node, _OLDEST))
+        return evaluator(converted(graph, node, _OLDEST), list(REFERENCE_OPS))
+    # Given a node alone, the evaluator takes the newest opset's meaning.
     opsets = {**graph.metadata.get("opsets", {}), op.domain: op.version}
-    return ReferenceEvaluator(node_proto(node), opsets=opsets)
+    body = helper.make_graph(
+        [node_proto(node)],
+        "one_node",
+        [onnx.ValueInfoProto(name=name) for name in dict.fromkeys(node.operands) if name],
+        [onnx.ValueInfoProto(name=name) for name in node.results if name],
+    )
+    ids = [helper.make_opsetid(domain, int(version)) for domain, version in opsets.items()]
+    model = helper.make_model(body, opset_imports=ids)
+    return evaluator(model, list(REFERENCE_OPS))
 
 
 def _first_line(error: Exception) -> str:

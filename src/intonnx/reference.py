@@ -1,0 +1,58 @@
+"""The onnx package's reference evaluator for one node, at the opset that the node has."""
+
+from __future__ import annotations
+
+import onnx
+from onnx.reference import ReferenceEvaluator
+from onnx.reference.op_run import OpRun
+
+NewOps = list[type[OpRun]]
+
+
+def evaluator(model: onnx.ModelProto, new_ops: NewOps | None = None) -> ReferenceEvaluator:
+    """The evaluator of a model of one node or of a few.
+
+    The reference operators begin at newer opsets than the operators themselves: where there is
+    none for the model's opset, one that reads the same inputs and attributes stands in.
+    """
+    try:
+        return ReferenceEvaluator(model, new_ops=new_ops)
+    except Exception:  # the evaluator raises many kinds
+        for version in _newer(model):
+            copy = onnx.ModelProto()
+            copy.CopyFrom(model)
+            for entry in copy.opset_import:
+                if entry.domain in ("", "ai.onnx"):
+                    entry.version = version
+            try:
+                return ReferenceEvaluator(copy, new_ops=new_ops)
+            except Exception:
+                continue
+        raise
+
+
+def _newer(model: onnx.ModelProto) -> list[int]:
+    """Newer opsets at which every node of ai.onnx is written in the same way."""
+    opset = next((e.version for e in model.opset_import if e.domain in ("", "ai.onnx")), None)
+    if opset is None:
+        return []
+    types = {node.op_type for node in model.graph.node if node.domain in ("", "ai.onnx")}
+    versions = range(opset + 1, onnx.defs.onnx_opset_version() + 1)
+    return [
+        version
+        for version in versions
+        if all(signature(op_type, opset) == signature(op_type, version) for op_type in types)
+    ]
+
+
+def signature(op_type: str, opset: int) -> object:
+    """The inputs, outputs, attributes and defaults of an operator of ai.onnx at an opset."""
+    schema = onnx.defs.get_schema(op_type, opset, "")
+    return (
+        [(given.name, given.option) for given in schema.inputs],
+        [(given.name, given.option) for given in schema.outputs],
+        {
+            name: (attribute.type, attribute.default_value.SerializeToString(deterministic=True))
+            for name, attribute in schema.attributes.items()
+        },
+    )
