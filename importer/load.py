@@ -20,6 +20,11 @@ MAX_NODES = 1_000_000
 OLDEST_OPSET = 10
 """QuantizeLinear and DequantizeLinear came with this opset."""
 
+_TENSOR_TEXTS = [
+    onnx.TensorProto.DESCRIPTOR.fields_by_name[name]
+    for name in ("name", "doc_string", "external_data")
+]
+
 ModelSource = str | os.PathLike[str] | bytes | onnx.ModelProto
 
 
@@ -49,6 +54,7 @@ def load_model(source: ModelSource) -> LoadedModel:
     file = os.fspath(source) if isinstance(source, str | os.PathLike) else None
     try:
         proto = _read(source)
+        _check_texts(proto)
         folder = str(Path(file).resolve().parent) if file else ""
         _check_limits(proto)
         _check_external_data(proto, folder)
@@ -105,6 +111,27 @@ def _opsets(proto: onnx.ModelProto) -> dict[str, int]:
             f"opset {version} of ai.onnx; opsets {OLDEST_OPSET} to {newest} can be imported"
         )
     return opsets
+
+
+def _check_texts(proto: onnx.ModelProto) -> None:
+    """Protobuf gives a string that is not UTF-8 as bytes, which nothing after this expects."""
+    pending: list[Message] = [proto]
+    while pending:
+        item = pending.pop()
+        # Weights are not copied for this.
+        fields = (
+            [(field, getattr(item, field.name)) for field in _TENSOR_TEXTS]
+            if isinstance(item, onnx.TensorProto)
+            else item.ListFields()
+        )
+        for field, value in fields:
+            if field.message_type is not None:
+                pending.extend([value] if isinstance(value, Message) else value)
+            elif field.type == field.TYPE_STRING:
+                texts = [value] if isinstance(value, str | bytes) else value
+                if not all(isinstance(text, str) for text in texts):
+                    what = f"{item.DESCRIPTOR.name}.{field.name}"
+                    raise FileFailure(f"not an ONNX model: a text in it, a {what}, is not UTF-8")
 
 
 def tensors_of(message: Message) -> list[onnx.TensorProto]:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import onnx
 
-from intonnx.ir.errors import IntonnxError, ModelFailure
+from intonnx.ir.errors import ModelFailure
 from intonnx.ir.graph import Graph, Node, Refusal, Source
 from intonnx.ir.names import Names
 from intonnx.ir.op import Op
@@ -21,6 +21,7 @@ from . import rules
 from .attributes import attributes_of, captured_names
 from .fold import are_known, fold, move_sizes
 from .load import LoadedModel
+from .malformed import reading
 from .metadata import metadata_of
 from .node_view import NodeView
 from .registry import import_rule
@@ -99,14 +100,12 @@ class Translation:
                 node=f"'{proto.name}' ({proto.op_type})",
             )
         view = NodeView(self, proto, self._model.opsets[domain])
-        try:
+        with reading(view.label):
             rule = import_rule(domain, proto.op_type, view.version)
             if rule is not None:
                 rule(view)
             elif not self._computed(view):
                 self.keep(view, None)
-        except IntonnxError as error:
-            raise error.located(node=view.label) from None
 
     def _computed(self, view: NodeView) -> bool:
         results = fold(view, self.constants, self.types, self._model.opsets)

@@ -10,6 +10,7 @@ import math
 from dataclasses import dataclass, replace
 
 from intonnx.importer.fold import MAX_FOLDED_ELEMENTS, evaluate
+from intonnx.importer.malformed import reading
 from intonnx.importer.registry import CodesRule, codes_rule, lifting_rule
 from intonnx.ir.errors import TypeFailure
 from intonnx.ir.graph import Refusal
@@ -75,14 +76,19 @@ def lift_quantizers(rewriter: Rewriter) -> None:
     for node_id in reversed(rewriter.node_ids()):
         node = rewriter.node(node_id)
         if isinstance(node.op, OnnxOp) and node.op.domain == "":
-            rule = codes_rule(node.op.op_type)
-            if rule is not None:
-                _lift(Boundary(rewriter, node_id), rule)
-            elif (lifting := lifting_rule(node.op.op_type)) is not None:
-                boundary = Boundary(rewriter, node_id)
-                # Without a quantizer to move, types that later steps still refine would be read.
-                if boundary.quantizers() and not boundary.read_as_float():
-                    lifting(boundary)
+            with reading(node.label):
+                _lift_over(rewriter, node_id, node.op)
+
+
+def _lift_over(rewriter: Rewriter, node_id: NodeId, op: OnnxOp) -> None:
+    rule = codes_rule(op.op_type)
+    if rule is not None:
+        _lift(Boundary(rewriter, node_id), rule)
+    elif (lifting := lifting_rule(op.op_type)) is not None:
+        boundary = Boundary(rewriter, node_id)
+        # Without a quantizer to move, types that later steps still refine would be read.
+        if boundary.quantizers() and not boundary.read_as_float():
+            lifting(boundary)
 
 
 def _lift(boundary: Boundary, rule: CodesRule) -> None:
@@ -167,11 +173,11 @@ def _on_integers(boundary: Boundary, rule: CodesRule, kind: TensorType) -> Refus
     else:
         _emit(boundary, form, boundary.name(0), list(boundary.node.results))
     for name in filter(None, boundary.node.results):
-        _keep_plain_readers(boundary.rewriter, name)
+        keep_plain_readers(boundary.rewriter, name)
     return None
 
 
-def _keep_plain_readers(rewriter: Rewriter, name: str) -> None:
+def keep_plain_readers(rewriter: Rewriter, name: str) -> None:
     """Operators that were translated on plain integers go on reading them as such."""
     readers = [i for i in rewriter.user_ids(name) if not _takes_any(rewriter.node(i).op)]
     if name not in rewriter.types or rewriter.types[name].quant is None or not readers:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from intonnx.importer.malformed import reading
 from intonnx.importer.registry import codes_rule, quantize_rule
-from intonnx.ir.errors import IntonnxError
 from intonnx.ir.graph import Graph, Refusal
 from intonnx.ir.ops.onnx_op import OnnxOp
 from intonnx.ir.ops.quantize import Dequantize, Quantize
@@ -37,10 +37,8 @@ def _visit(rewriter: Rewriter, node_id: NodeId) -> None:
     elif isinstance(node.op, StorageCast):
         _drop_cast(rewriter, node_id, node.op)
     elif isinstance(node.op, OnnxOp) and node.op.domain == "" and node.refusal is None:
-        try:
+        with reading(node.label):
             refusal = _integer_form(rewriter, node_id)
-        except IntonnxError as error:
-            raise error.located(node=node.label) from None
         if refusal is not None:
             rewriter.update(node_id, replace(rewriter.node(node_id), refusal=refusal))
 

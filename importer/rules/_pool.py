@@ -17,7 +17,7 @@ def window(attribute: Callable[[str], Any]) -> dict[str, Any] | None:
     defaults of ONNX (dilations came with opset 10 and 19).
     """
     kernel = attribute("kernel_shape")
-    if kernel is None or not 1 <= len(kernel) <= 3:
+    if not isinstance(kernel, list | tuple) or not 1 <= len(kernel) <= 3:
         return None
     n = len(kernel)
     auto_pad = attribute("auto_pad") or "NOTSET"

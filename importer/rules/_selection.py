@@ -13,6 +13,7 @@ import numpy as np
 
 from intonnx.importer.fold import evaluate
 from intonnx.importer.qdq.boundary import Boundary, Quantized
+from intonnx.importer.qdq.codes import keep_plain_readers
 from intonnx.ir.graph import Refusal
 from intonnx.ir.ops.quantize import Quantize, Requantize
 from intonnx.ir.ops.storage_cast import StorageCast
@@ -124,6 +125,7 @@ class _Selector:
         node = boundary.rewriter.remove(boundary.node_id)
         boundary.rewriter.emit(op, self._operands(codes), node.results, sources=node.sources,
                                before=boundary.node_id)  # fmt: skip
+        keep_plain_readers(boundary.rewriter, node.results[0])
         return None
 
     def _operands(self, codes: Sequence[str]) -> list[str]:

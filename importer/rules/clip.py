@@ -7,6 +7,7 @@ import numpy as np
 from intonnx.importer.qdq.boundary import Boundary
 from intonnx.importer.qdq.codes import OnCodes
 from intonnx.importer.registry import commutes
+from intonnx.ir.errors import ModelFailure
 from intonnx.ir.graph import Refusal
 from intonnx.ir.ops.clip import Clip
 from intonnx.ir.quantization import dequantize_array, quantize_array
@@ -34,6 +35,8 @@ def clip_on_codes(boundary: Boundary, params: QuantParams | None, exact: bool) -
         value = boundary.needs_constant(index, f"{name} bound")
         if isinstance(value, Refusal):
             return value
+        if value.size != 1:
+            raise ModelFailure(f"the {name} bound '{boundary.name(index)}' has {value.size} values")
         bounds.append(float(value.reshape(())[()]))
     return _clip(boundary, params, bounds[0], bounds[1], exact)
 

@@ -91,6 +91,7 @@ def _storage(node: NodeView) -> DType:
 def _parameters_refusal(node: NodeView, storage: DType) -> Refusal | None:
     if not storage.is_integer:
         return _unsupported(node, f"codes of type {storage} have no integer arithmetic")
+    node.input(1)  # must be there
     for index, what in ((1, "scale"), (2, "zero point")):
         if node.has(index) and node.constant(index) is None:
             return Refusal(

@@ -267,3 +267,72 @@ def test_an_overridable_scale_is_not_folded() -> None:
     assert set(np.unique(coarse / 0.5)) <= set(range(-3, 4))
     assert len(np.unique(executable.run({"x": x})["y"])) > len(np.unique(coarse))
     assert {n.code for n in intonnx.coverage(graph).nodes} == {"runtime-parameters"}
+
+
+@pytest.mark.parametrize("field", ["graph", "node", "input", "attribute", "initializer"])
+def test_a_text_that_is_not_utf8(field: str) -> None:
+    bad = quantizer(0.1, np.uint8(3), axis=1)
+    mark = "0123456789"
+    named: dict[str, Any] = {
+        "graph": bad.graph, "node": bad.graph.node[0], "attribute": bad.graph.node[0].attribute[0],
+        "initializer": bad.graph.initializer[0],
+    }  # fmt: skip
+    if field == "input":
+        bad.graph.node[0].input[0] = mark
+    else:
+        named[field].name = mark
+    data = bad.SerializeToString().replace(mark.encode(), b"0123\xff56789")
+    assert "is not UTF-8" in failure(data)
+
+
+def test_a_constant_without_a_value() -> None:
+    nodes = [helper.make_node("Constant", [], ["c"], name="empty"),
+             helper.make_node("Add", ["x", "c"], ["y"])]  # fmt: skip
+    assert "'empty' (Constant)" in failure(model(nodes))
+
+
+def test_more_results_than_the_operator_has() -> None:
+    bad = quantizer(0.1, np.uint8(3))
+    bad.graph.node[1].domain = "com.microsoft"
+    bad.opset_import.append(helper.make_opsetid("com.microsoft", 1))
+    bad.graph.node[1].output.append("extra")
+    message = failure(bad)
+    assert "the_dq" in message
+    assert "2 results" in message
+
+
+def test_a_dequantizer_without_a_scale() -> None:
+    bad = quantizer(0.1, np.uint8(3))
+    bad.graph.node[1].domain = "com.microsoft"
+    bad.opset_import.append(helper.make_opsetid("com.microsoft", 1))
+    bad.graph.node[1].input[1] = ""
+    message = failure(bad)
+    assert "the_dq" in message
+    assert "input 1 is missing" in message
+
+
+@pytest.mark.parametrize("bound", [np.zeros(0, np.float32), np.zeros(3, np.float32)])
+def test_a_bound_that_is_not_one_number(bound: Array) -> None:
+    bad = quantizer(0.1, np.uint8(3))
+    bad.graph.node.append(helper.make_node("Clip", ["y", "low"], ["c"], name="the_clip"))
+    bad.graph.initializer.append(numpy_helper.from_array(bound, "low"))
+    bad.graph.output[0].name = "c"
+    message = failure(bad)
+    assert "the_clip" in message
+    assert f"has {bound.size} values" in message
+
+
+@pytest.mark.parametrize("op_type", ["Transpose", "MaxPool", "Conv", "Concat"])
+def test_an_attribute_of_the_wrong_kind(op_type: str) -> None:
+    attribute = {"Transpose": "perm", "Concat": "axis", "MaxPool": "kernel_shape"}
+    bad = quantizer(0.1, np.uint8(0))
+    bad.graph.initializer.append(numpy_helper.from_array(np.ones((2, 2, 1, 1), np.int8), "w"))
+    node = helper.make_node(op_type, ["y", "wf"] if op_type == "Conv" else ["y"], ["c"], name="op")
+    empty = node.attribute.add(name=attribute.get(op_type, "strides"))
+    empty.type = onnx.AttributeProto.INTS
+    dequantized = helper.make_node("DequantizeLinear", ["w", "s"], ["wf"])
+    requantized = helper.make_node("QuantizeLinear", ["c", "s", "z"], ["cq"])
+    bad.graph.node.extend([dequantized, node, requantized])
+    bad.graph.output[0].CopyFrom(helper.make_tensor_value_info("cq", TensorProto.UINT8, None))
+    with contextlib.suppress(intonnx.ImportFailure):
+        intonnx.import_model(bad)

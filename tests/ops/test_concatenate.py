@@ -304,3 +304,17 @@ def test_standard_runtime_has_no_contrib_operators() -> None:
     inputs = run_inputs(model)
     wanted = run_onnxruntime(model, inputs, optimized=False)
     apart(run_onnxruntime(exported, inputs, optimized=False), wanted, 0)
+
+
+def test_integer_products_of_joined_codes_import_again() -> None:
+    """A Concat of quantized codes gets parameters; what reads it as plain integers still does."""
+    build = Builder(13)
+    x = build.quantize(build.feed("x", (2, 3), np.float32), u8(0.05, 100), "xq")
+    joined = build.node("Concat", [x, x], axis=1)
+    weights = build.constant("w", np.arange(-6, 6, dtype=np.int8).reshape(6, 2))
+    zero = build.constant("z", np.uint8(100))
+    build.output(build.node("MatMulInteger", [joined, weights, zero], name="y"), np.int32)
+    model = build.model()
+    feeds = run_inputs(model)
+    ours = intonnx.compile(intonnx.import_model(model)).run(feeds)["y"]
+    np.testing.assert_array_equal(ours, run_onnxruntime(model, feeds, optimized=False)["y"])
