@@ -40,7 +40,7 @@ def move(
     narrow = kind.quant is not None and kind.dtype.bits <= 16
     if has_kernel and not (narrow and not out.qlinear):
         # onnxruntime 1.32 crashes on a Split with a result that has no name.
-        names = [name or out.fresh(f"{data}.unused") for name in node.results]
+        names = [name or out.fresh(f"{data}.unused") for name in _results(node, out)]
         out.node(op_type, [out.operand(data), *others], names, **attributes)
     elif narrow:
         _between(op_type, node, out, others, attributes)
@@ -48,12 +48,22 @@ def move(
         _as_float64(op_type, node, out, others, attributes)
 
 
+def _results(node: Node, out: Emitter) -> list[str]:
+    """The results of a node, also those at the end that nothing asks for: "".
+
+    ONNX lets a Split leave them out only where it is not told how many parts there are.
+    """
+    count = len(node.op.infer([out.type(name) if name else None for name in node.operands]))
+    return [*node.results, *[""] * (count - len(node.results))]
+
+
 def _between(
     op_type: str, node: Node, out: Emitter, others: Sequence[str], attributes: dict[str, Any]
 ) -> None:
-    names = [out.fresh(f"{name or node.operands[0]}.unquantized") for name in node.results]
+    results = _results(node, out)
+    names = [out.fresh(f"{name or node.operands[0]}.unquantized") for name in results]
     out.node(op_type, [out.real(node.operands[0]), *others], names, **attributes)
-    for name, result in zip(names, node.results, strict=True):
+    for name, result in zip(names, results, strict=True):
         if result:
             out.quantize(name, out.params(result), result)
 

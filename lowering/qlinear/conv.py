@@ -107,11 +107,40 @@ def conv(op: Conv, node: Node, out: Emitter) -> None:
         w, w_zero = out.operand(names[1]), out.zero_point_operand(names[1], names[4])
     else:
         w, zeros = _weights(node, out)
+        if not _uniform(zeros):
+            return _sums_by_channel(op, node, out, (x, x_zero), w, zeros)
         w_zero = out.constant(zeros, "zero_point")
     if not names[2]:
         out.node("ConvInteger", [x, w, x_zero, w_zero], [result], **attributes(op))
         return
     sums = out.value("ConvInteger", [x, w, x_zero, w_zero], f"{result}.sum", **attributes(op))
+    _add_bias(node, out, sums)
+
+
+def _sums_by_channel(
+    op: Conv, node: Node, out: Emitter, x: tuple[str, str], codes: str, zeros: Array
+) -> None:
+    """ConvInteger takes one zero point for all weights: those of channels are subtracted after it.
+
+    sum (x - zx) (w - zw) = sum (x - zx) w - zw * sum (x - zx) 1.
+    """
+    result, bias = node.results[0], [*node.operands, ""][2]
+    kind = out.type(node.operands[1])
+    none = out.constant(np.zeros((), zeros.dtype), "zero_point")
+    shape = tuple(size if isinstance(size, int) else 0 for size in kind.shape or ())
+    ones = out.constant(np.ones(shape, zeros.dtype), "ones")
+    plain = out.value("ConvInteger", [x[0], codes, x[1], none], f"{result}.raw", **attributes(op))
+    cells = out.value("ConvInteger", [x[0], ones, x[1], none], f"{result}.cells", **attributes(op))
+    column = zeros.astype(np.int32).reshape(-1, *[1] * (len(shape) - 2))
+    excess = out.value("Mul", [cells, out.constant(column, "zero_points")], f"{result}.excess")
+    sums = out.fresh(f"{result}.sum") if bias else result
+    out.node("Sub", [plain, excess], [sums])
+    if bias:
+        _add_bias(node, out, sums)
+
+
+def _add_bias(node: Node, out: Emitter, sums: str) -> None:
+    names, result = node.operands, node.results[0]
     rank = len(out.type(names[0]).shape or ())
     bias = out.graph.constants.get(names[2])
     if bias is None:

@@ -9,6 +9,7 @@ import intonnx
 from intonnx.ir.ops.conv import Conv
 from support.models import Builder, Fed, Held, Params, qdq_model, run_inputs, s8, s16, s32, u8, u16
 from support.products import PER_CHANNEL, check_product, ends
+from support.runtime import run_onnxruntime
 
 RNG = np.random.default_rng(0)
 U8, S8 = np.uint8, np.int8
@@ -127,3 +128,26 @@ def test_conv_relu_and_clip(zero: int) -> None:
         build.output(build.quantize(value, u8(0.05, zero), "y"), U8)
         model = build.model()
         check_product(model, run_inputs(model))
+
+
+@pytest.mark.parametrize("bias", [False, True])
+def test_sums_of_weights_with_unequal_zero_points(bias: bool) -> None:
+    """ConvInteger takes one zero point; codes over the whole range cannot be moved to one."""
+    codes = np.array([[[-128, 127]], [[-128, -128]], [[127, -100]]], np.int8)
+    weights = s8([0.007, 0.017, 0.011], [-91, -72, 116], axis=0)
+    build = Builder(13)
+    operands = [build.operand(Fed("x", (2, 1, 6), u8(0.05, 100)), 0)]
+    operands.append(build.operand(Held(codes, weights), 1))
+    if bias:
+        scale = np.float32(0.05) * np.float32([0.007, 0.017, 0.011])
+        operands.append(build.operand(Held(np.array([433, -159, 683]), s32(scale, 0, axis=0)), 2))
+    build.output(build.node("Conv", operands, name="y"), np.float32)
+    build.output(build.quantize("y", u8(0.1, 128), "codes"), np.uint8)
+    model = build.model()
+    x = run_inputs(model)
+    graph = intonnx.import_model(model)
+    ours = intonnx.compile(graph).run(x)["y"]
+    np.testing.assert_allclose(ours, run_onnxruntime(model, x, optimized=False)["y"], atol=1e-4)
+    for optimized in (False, True):
+        theirs = run_onnxruntime(intonnx.to_onnx(graph), x, optimized=optimized, exact=False)["y"]
+        np.testing.assert_array_equal(theirs, ours)

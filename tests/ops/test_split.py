@@ -193,3 +193,20 @@ def test_sizes_computed_at_run_time_are_refused() -> None:
 
 def test_the_kernel_copies_nothing() -> None:
     assert shares_memory(Split(axis=1, sizes=(1, 2)), (2, 3))
+
+
+@pytest.mark.parametrize("opset", [13, 17, 18, 21])
+def test_parts_at_the_end_that_nothing_reads_are_written(opset: int) -> None:
+    """onnxruntime refuses a Split that is told more sizes than it has results."""
+    build = Builder(opset)
+    value = build.operand(Fed("x", (2, 5), u8(0.05, 100)), 0)
+    sizes = build.constant("sizes", np.asarray([2, 3]))
+    first = build.node("Split", [value, sizes], results=2, axis=1)
+    build.output(build.dequantize(build.quantize(first, u8(0.04)), u8(0.04), "y"), np.float32)
+    model = build.model()
+    x = run_inputs(model)
+    graph = intonnx.import_model(model)
+    ours = intonnx.compile(graph).run(x)["y"]
+    for form in ("qlinear", "qdq"):
+        exported = intonnx.to_onnx(graph, form=form)  # type: ignore[arg-type]
+        np.testing.assert_array_equal(run_onnxruntime(exported, x, optimized=False)["y"], ours)
