@@ -9,11 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import intonnx
 from intonnx.ir.errors import TypeFailure
 from intonnx.ir.ops.clip import Clip
 from intonnx.ir.types import DType, QuantParams, TensorType, plain, quantized
 from support import strategies
 from support.models import Builder, Fed, Held, Operand, Params, qdq_model, run_inputs, s8, u8
+from support.runtime import run_onnxruntime
 from support.wings import check_model, refusal_of
 
 U8 = QuantParams(storage=DType.U8, scale=0.5, zero_point=3)
@@ -106,3 +108,37 @@ def test_refuses_a_bound_computed_at_run_time() -> None:
 def test_refuses_a_scale_for_each_channel() -> None:
     x = Fed("x", (2, 4), u8([0.1, 0.2], [1, 2], axis=0))
     assert refusal_of(qdq_model("Relu", [x]), "Relu")[0] == "per-axis-input"
+
+
+@pytest.mark.parametrize("form", ["qlinear", "qdq"])
+@pytest.mark.parametrize("dtype", [np.uint8, np.int8, np.int16, np.int32])
+def test_integers_without_parameters_are_clipped_as_they_are(dtype: Any, form: Any) -> None:
+    low, high = np.asarray(2, dtype), np.asarray(90, dtype)
+    build = Builder(21)
+    x = build.node("Identity", [build.feed("x", (2, 6), dtype)])
+    bounds = [build.constant("low", low), build.constant("high", high)]
+    build.output(build.node("Clip", [x, *bounds], name="y"), dtype)
+    model = build.model()
+    feeds = run_inputs(model)
+    graph = intonnx.import_model(model)
+    wanted = np.clip(feeds["x"], low, high)
+    np.testing.assert_array_equal(intonnx.compile(graph).run(feeds)["y"], wanted)
+    found = run_onnxruntime(intonnx.to_onnx(graph, form=form), feeds, optimized=False)["y"]
+    np.testing.assert_array_equal(found, wanted)
+
+
+@pytest.mark.parametrize("form", ["qlinear", "qdq"])
+def test_sums_that_are_clipped_and_not_quantized(form: Any) -> None:
+    weights = Held(np.arange(-6, 6, dtype=np.int8).reshape(3, 4), s8(0.5))
+    build = Builder(21)
+    operands = [build.operand(Fed("x", (2, 3), u8(0.25, 100)), 0), build.operand(weights, 1)]
+    product = build.node("MatMul", operands)
+    clipped = build.node("Clip", [product, build.constant("low", np.float32(0))], name="y")
+    build.output(clipped, np.float32)
+    model = build.model()
+    feeds = run_inputs(model)
+    graph = intonnx.import_model(model)
+    wanted = run_onnxruntime(model, feeds, optimized=False)["y"]
+    np.testing.assert_allclose(intonnx.compile(graph).run(feeds)["y"], wanted, rtol=1e-6)
+    found = run_onnxruntime(intonnx.to_onnx(graph, form=form), feeds, optimized=False)["y"]
+    np.testing.assert_allclose(found, wanted, rtol=1e-6)
