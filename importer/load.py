@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import re
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -98,6 +100,37 @@ def _decode(data: bytes) -> onnx.ModelProto:
 def _check_limits(proto: onnx.ModelProto) -> None:
     if len(proto.graph.node) > MAX_NODES:
         raise LimitFailure(f"the graph has {len(proto.graph.node)} nodes, more than {MAX_NODES}")
+    if proto.functions and _inlined_nodes(proto) > MAX_NODES:
+        raise LimitFailure(f"with its functions inlined the graph has more than {MAX_NODES} nodes")
+
+
+def _inlined_nodes(proto: onnx.ModelProto) -> int:
+    """How many nodes the graph has when every local function is inlined; 0 for recursive ones."""
+    bodies = {(f.domain, f.name, f.overload): _calls(f.node) for f in proto.functions}
+    called: nx.DiGraph[tuple[str, str, str]] = nx.DiGraph()
+    called.add_nodes_from(bodies)
+    called.add_edges_from((f, g) for f, body in bodies.items() for g in body if g in bodies)
+    if not nx.is_directed_acyclic_graph(called):
+        return 0
+    sizes: dict[tuple[str, str, str], int] = {}
+    for function in reversed(list(nx.topological_sort(called))):
+        body = bodies[function]
+        sizes[function] = sum(count * sizes.get(callee, 1) for callee, count in body.items())
+    return sum(count * sizes.get(key, 1) for key, count in _calls(proto.graph.node).items())
+
+
+def _calls(nodes: Iterable[onnx.NodeProto]) -> Counter[tuple[str, str, str]]:
+    """What these nodes and those of their subgraphs call, and how often."""
+    found: Counter[tuple[str, str, str]] = Counter()
+    pending = list(nodes)
+    while pending:
+        node = pending.pop()
+        found[node.domain, node.op_type, node.overload] += 1
+        for attribute in node.attribute:
+            pending.extend(attribute.g.node)
+            for graph in attribute.graphs:
+                pending.extend(graph.node)
+    return found
 
 
 def _opsets(proto: onnx.ModelProto) -> dict[str, int]:

@@ -336,3 +336,20 @@ def test_an_attribute_of_the_wrong_kind(op_type: str) -> None:
     bad.graph.output[0].CopyFrom(helper.make_tensor_value_info("cq", TensorProto.UINT8, None))
     with contextlib.suppress(intonnx.ImportFailure):
         intonnx.import_model(bad)
+
+
+def test_functions_that_inline_to_too_many_nodes() -> None:
+    """Thirty functions, each of which calls the next one twice: 2^30 nodes in a file of 3 KB."""
+    imports = [helper.make_opsetid("", 17), helper.make_opsetid("l", 1)]
+    last = helper.make_node("Relu", ["a"], ["b"])
+    functions = [helper.make_function("l", "F30", ["a"], ["b"], [last], imports)]
+    for index in range(30):
+        calls = [
+            helper.make_node(f"F{index + 1}", [operand], [result], domain="l")
+            for operand, result in (("a", "c"), ("c", "b"))
+        ]
+        functions.append(helper.make_function("l", f"F{index}", ["a"], ["b"], calls, imports))
+    bad = model([helper.make_node("F0", ["x"], ["y"], domain="l")])
+    bad.opset_import.append(imports[1])
+    bad.functions.extend(functions)
+    assert "functions inlined" in failure(bad)
