@@ -111,12 +111,12 @@ def _wrong_pads(node: onnx.NodeProto, before: TensorType, after: TensorType) -> 
     ]  # fmt: skip
     if all(count == own for count, own in zip(counts, right, strict=True)):
         return None
-    before = resolve_pads(sizes, kernel, strides, dilations, pads, auto_pad)[:n]
+    starts = resolve_pads(sizes, kernel, strides, dilations, pads, auto_pad)[:n]
     spans = [(k - 1) * d + 1 for k, d in zip(kernel, dilations, strict=True)]
     ends = [
-        max(0, (int(right[i]) - 1) * strides[i] + spans[i] - sizes[i] - before[i]) for i in range(n)
+        max(0, (int(right[i]) - 1) * strides[i] + spans[i] - sizes[i] - starts[i]) for i in range(n)
     ]
-    return [*before, *ends]
+    return [*starts, *ends]
 
 
 def _pad_down(node: onnx.NodeProto, pads: Sequence[int]) -> None:
