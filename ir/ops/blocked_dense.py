@@ -33,11 +33,11 @@ class BlockedDense(Op):
         a, b = self.operand(operands, 0), self.operand(operands, 1)
         left, right = self.shape_of(operands, 0, "C1"), self.shape_of(operands, 1, "C2")
         single = a.quant is not None and a.quant.per_tensor and a.dtype.bits <= 16
-        self.require(single and len(left) > 0, "C1", f"a is {a.dtype} of rank {len(left)}")
+        self.require(single and bool(left), "C1", f"a is {a.dtype} of rank {len(left)}")
         blocks = b.quant is not None and b.quant.block is not None and b.quant.axis == 0
         fits = blocks and b.dtype.bits <= 16 and len(right) == 2
         self.require(fits, "C2", f"b is {b.dtype} of rank {len(right)}, or not in blocks of rows")
-        *rows, shared = left
+        rows, (shared, *_) = left[:-1], left[-1:]
         same = shared == right[0] or isinstance(shared, str) or isinstance(right[0], str)
         self.require(same, "C3", f"the shared axis has {shared} elements in a, {right[0]} in b")
         self.require(self.out.per_tensor, "C4", "the result is per axis")
