@@ -9,7 +9,6 @@ from collections.abc import Callable, Sequence
 from .op import Op
 from .types import UNKNOWN_DIM, Array, Dim, QuantParams, TensorType
 
-
 _GENERATED = "unk__"
 """How the symbols begin that shape inference makes up for sizes it does not know."""
 

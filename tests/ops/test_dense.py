@@ -217,12 +217,13 @@ def test_refusals(model: onnx.ModelProto, code: str) -> None:
     assert "'" in detail or "alpha" in detail
 
 
-def test_blocked_weights_are_refused() -> None:
+def test_weights_in_blocks_of_columns_are_refused() -> None:
+    """Blocks along the contraction are `qnn.blocked_dense`."""
     build = Builder()
     x = build.operand(Fed("x", (3, 20), u8(0.02, 9)), 0)
-    scale = build.constant("scale", np.full((5, 6), 0.1, np.float32))
+    scale = build.constant("scale", np.full((20, 2), 0.1, np.float32))
     w = build.node("DequantizeLinear", [build.constant("w", np.ones((20, 6), np.int8)), scale],
-                   axis=0, block_size=4)  # fmt: skip
+                   axis=1, block_size=3)  # fmt: skip
     build.output(build.quantize(build.node("MatMul", [x, w]), u8(0.05, 7), "y"), np.uint8)
     assert refusal_of(build.model(), "MatMul")[0] == "blocked-input"
 
