@@ -13,7 +13,9 @@ import pytest
 import intonnx
 from intonnx.cli import app as commands
 from intonnx.cli.inspection import Inspection
+from intonnx.golden.hexadecimal import HexIndex
 from intonnx.ir.coverage import NodeCoverage
+from intonnx.ir.types import TensorType
 from intonnx.lowering.numerics import Numerics
 from intonnx.lowering.qlinear.emitter import Form, Runtime
 from support.runtime import expose, run_onnxruntime
@@ -130,6 +132,23 @@ def test_run_takes_an_npz_and_writes_a_trace(
             assert {"x", "x_q", "codes", "y"} <= set(values.files)
             assert values["codes"].dtype == np.uint8
             np.testing.assert_array_equal(values["y"], outputs["y"])
+            types = dict(values["__types__"].tolist())
+            assert types.keys() == set(values.files) - {"__types__"}
+            assert TensorType.model_validate_json(types["codes"]).params.scalar_zero_point == 100
+
+
+def test_run_writes_files_for_readmemh(
+    invoke: Invoke, model: Path, image: Path, tmp_path: Path
+) -> None:
+    out, folder = tmp_path / "y.npz", tmp_path / "hex"
+    result = invoke("run", model, "-i", f"x={image}", "-o", out, "--hex", folder)
+    assert result.exit_code == 0, result.stderr
+    index = HexIndex.model_validate_json((folder / "index.json").read_text())
+    assert {file.file for file in index.files} == {p.name for p in folder.glob("*.hex")}
+    assert {"x", "codes", "y"} <= {file.name for file in index.files}
+    again = invoke("run", model, "-i", f"x={image}", "-o", out, "--hex", folder)
+    assert again.exit_code == 2
+    assert again.stderr.startswith(f"intonnx: error: {folder}: exists already")
 
 
 def test_run_takes_arrays_of_the_other_byte_order(

@@ -121,13 +121,18 @@ def run(
     inputs: InputFiles = None,
     trace: Annotated[
         Path | None,
-        typer.Option(metavar="OUT.npz", help="File for every inner value, by name."),
+        typer.Option(metavar="OUT.npz", help="File for every inner value, by name, with its type."),
+    ] = None,
+    hexadecimal: Annotated[
+        Path | None,
+        typer.Option("--hex", metavar="FOLDER",
+                     help="New folder for every value, weights too, in files for $readmemh."),
     ] = None,
     numerics: Annotated[
         Numerics | None,
         typer.Option(help="The arithmetic (default: that of the saved graph, else qlinear)."),
     ] = None,
-) -> None:
+) -> None:  # fmt: skip
     """Run a model in integers on arrays from files.
 
     MODEL may also be a graph that `compile --target integer` wrote.
@@ -138,7 +143,7 @@ def run(
     for path in (output, trace):
         if path is not None:
             check_output(path, model)
-    run_model(model, inputs or [], output, trace, numerics)
+    run_model(model, inputs or [], output, trace, hexadecimal, numerics)
 
 
 @app.command()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from intonnx.golden.hexadecimal import HexIndex, write_hex
 from intonnx.ir.text.types import dims
 from intonnx.ir.types import Array
 from intonnx.lowering.executable import compile_graph
@@ -12,7 +13,7 @@ from intonnx.lowering.numerics import Numerics
 
 from .compilation import NUMERICS_KEY
 from .display import show, show_table
-from .files import about, open_graph, read_inputs, write_arrays
+from .files import TYPES, about, open_graph, read_inputs, write_arrays, write_trace
 from .progress import working
 
 
@@ -21,24 +22,31 @@ def run_model(
     inputs: Sequence[str],
     output: Path,
     trace: Path | None,
+    hexadecimal: Path | None,
     numerics: Numerics | None,
 ) -> None:
     """Run a model on arrays from files. Raises IntonnxError; then there is no new file."""
     inner: dict[str, Array] = {}
+    index: HexIndex | None = None
     with working("running"), about(model):
         graph = open_graph(model)
         executable = compile_graph(graph, numerics or graph.metadata.get(NUMERICS_KEY, "qlinear"))
         arrays = read_inputs(graph, inputs)
-        if trace is None:
+        if trace is None and hexadecimal is None:
             outputs = executable.run(arrays)
         else:
             values = executable.trace(arrays)
             outputs = {name: values[name] for name in graph.outputs}
             inner = {n: array for n, array in values.items() if n not in graph.constants}
-            write_arrays(trace, inner, graph)
+            if hexadecimal is not None:
+                index = write_hex(graph, values, hexadecimal)
+            if trace is not None:
+                write_trace(trace, inner, graph)
         write_arrays(output, outputs, graph)
     show(f"{output}: numerics {executable.numerics}")
     rows = [(name, graph.types[name].dtype, dims(a.shape)) for name, a in outputs.items()]
     show_table(("", "", ""), rows)
     if trace is not None:
-        show(f"{trace}: {len(inner)} values")
+        show(f"{trace}: {len(inner)} values, their types under '{TYPES}'")
+    if index is not None:
+        show(f"{hexadecimal}: {len(index.files)} files of hexadecimal numbers and index.json")

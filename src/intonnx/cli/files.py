@@ -20,6 +20,9 @@ from intonnx.ir.errors import IntonnxError, RunFailure
 from intonnx.ir.graph import Graph
 from intonnx.ir.types import Array, DType
 
+TYPES = "__types__"
+"""Where a trace has the types of its values: text [values, 2], a row has a name and the JSON
+of a `TensorType`."""
 _SAVED = b"PK\x03\x04"
 """How a zip file begins; no ONNX model does."""
 _BROKEN = (
@@ -142,10 +145,22 @@ def write_arrays(path: Path, arrays: Mapping[str, Array], graph: Graph) -> None:
     Types that numpy lacks are written as float32, which holds every value of theirs. Raises
     TextFailure when the file cannot be written.
     """
+    _write({n: _plain(array, graph.types[n].dtype) for n, array in arrays.items()}, path)
+
+
+def write_trace(path: Path, arrays: Mapping[str, Array], graph: Graph) -> None:
+    """Write arrays as `write_arrays` does, and under `TYPES` a table of their names and types."""
+    rows = [(name, graph.types[name].model_dump_json(exclude_none=True)) for name in arrays]
+    table = np.array(rows, np.str_)
+    plain = {n: _plain(array, graph.types[n].dtype) for n, array in arrays.items()}
+    _write({**plain, TYPES: table}, path)
+
+
+def _write(arrays: Mapping[str, Array], path: Path) -> None:
     with replacing(path) as file, zipfile.ZipFile(file, "w") as archive:
         for name, array in arrays.items():
             with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
-                npy.write_array(member, _plain(array, graph.types[name].dtype), allow_pickle=False)
+                npy.write_array(member, array, allow_pickle=False)
 
 
 def _plain(array: Array, dtype: DType) -> Array:
