@@ -15,6 +15,7 @@ from intonnx.ir.types import Array, DType, TensorType
 
 from . import integer
 from .integer.kernel import Context, Kernel, kernels
+from .integer.onnx_op import is_plain
 from .numerics import Numerics, checked_numerics
 
 
@@ -126,20 +127,28 @@ def _steps(graph: Graph, numerics: Numerics) -> tuple[_Step, ...]:
     )
 
 
-def _kernel(graph: Graph, node: Node, numerics: Numerics) -> Kernel:
-    if isinstance(node.op, OnnxOp):
-        # Only graphs with float operators need onnx at run time.
-        from .reference import reference_kernel
+def needs_onnx(graph: Graph, node: Node) -> bool:
+    """Whether an operator runs through the onnx package's reference implementation."""
+    return isinstance(node.op, OnnxOp) and not is_plain(node.op, _context(graph, node, "qlinear"))
 
-        return reference_kernel(graph, node)
-    context = Context(
+
+def _context(graph: Graph, node: Node, numerics: Numerics) -> Context:
+    return Context(
         operands=tuple(graph.operand_types(node)),
         results=tuple(graph.types[name] for name in node.results if name),
         constants=tuple(graph.constants.get(name) for name in node.operands),
         numerics=numerics,
     )
+
+
+def _kernel(graph: Graph, node: Node, numerics: Numerics) -> Kernel:
+    if needs_onnx(graph, node):
+        # Only graphs with float operators need onnx at run time.
+        from .reference import reference_kernel
+
+        return reference_kernel(graph, node)
     try:
-        return kernels.build(node, context)
+        return kernels.build(node, _context(graph, node, numerics))
     except IntonnxError as error:
         raise error.located(node=node.label) from None
     except (ValueError, TypeError) as error:

@@ -28,7 +28,6 @@ ROOMS = {
 EXCEPTIONS: dict[tuple[str, str], str] = {
     ("importer/rules", "onnx_op"): "what an operator without a rule becomes",
     ("importer/rules", "storage_cast"): "no ONNX operator: where plain integers get parameters",
-    ("lowering/integer", "onnx_op"): "integer/ knows no onnx: lowering/reference.py runs it",
 }
 
 # Files of a room that are no operators. Other helpers in a room begin with an underscore.

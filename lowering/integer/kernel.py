@@ -73,6 +73,10 @@ class Kernels:
 
         return decorate
 
+    def home(self, op: type[Op]) -> str:
+        """The module of an operator class's kernel. Raises KeyError when there is none."""
+        return self._builders[op].__module__
+
     def build(self, node: Node, context: Context) -> Kernel:
         """The kernel of a node. Raises CompileFailure when its operator has none."""
         builder = self._builders.get(type(node.op))

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+from importlib.resources import files
 from pathlib import Path
 from typing import get_args, get_type_hints
 
@@ -149,6 +152,27 @@ def test_run_writes_files_for_readmemh(
     again = invoke("run", model, "-i", f"x={image}", "-o", out, "--hex", folder)
     assert again.exit_code == 2
     assert again.stderr.startswith(f"intonnx: error: {folder}: exists already")
+
+
+def test_compile_writes_a_program(invoke: Invoke, tmp_path: Path) -> None:
+    model, program = tmp_path / "digits.onnx", tmp_path / "digits.pyz"
+    model.write_bytes(files("intonnx.demo_data").joinpath("digits_qdq.onnx").read_bytes())
+    result = invoke("compile", model, "-o", program, "--numerics", "qdq")
+    assert result.exit_code == 0, result.stderr
+    assert result.stdout.startswith(f"{program}: program with ")
+    shown = subprocess.run(
+        [sys.executable, program, "--signature"], capture_output=True, check=True
+    )
+    assert shown.stdout.startswith(b"input x f32[N,1,8,8]")
+
+
+def test_a_program_of_a_float_operator_is_refused(
+    invoke: Invoke, model: Path, tmp_path: Path
+) -> None:
+    result = invoke("compile", model, "-o", tmp_path / "m.pyz")
+    assert result.exit_code == 2
+    assert "(onnx.Hardmax): it stayed float" in result.stderr
+    assert not (tmp_path / "m.pyz").exists()
 
 
 def test_run_takes_arrays_of_the_other_byte_order(

@@ -81,7 +81,7 @@ def compile(  # noqa: A001
     target: Annotated[
         Literal["onnx", "integer"] | None,
         typer.Option(help="A quantized ONNX model, or a graph that `run` executes in integers "
-                          "(default: integer if OUT ends in .intonnx, else onnx)."),
+                          "(default: integer if OUT ends in .intonnx or .pyz, else onnx)."),
     ] = None,
     numerics: Annotated[
         Numerics | None, typer.Option(help="For integer: the arithmetic (default qlinear).")
@@ -96,11 +96,15 @@ def compile(  # noqa: A001
                           "(default onnxruntime)."),
     ] = None,
 ) -> None:  # fmt: skip
-    """Write a QLinear or QDQ model, or an integer graph."""
-    from .compilation import write_integer, write_onnx
+    """Write a QLinear or QDQ model, an integer graph, or a program.
+
+    For integer, an OUT that ends in .pyz is a program, one file that needs Python and numpy alone:
+    python OUT.pyz --input x=image.npy -o out.npz
+    """
+    from .compilation import write_integer, write_onnx, write_standalone
     from .files import check_output
 
-    target = target or ("integer" if output.suffix == ".intonnx" else "onnx")
+    target = target or ("integer" if output.suffix in (".intonnx", ".pyz") else "onnx")
     if target == "onnx" and numerics is not None:
         raise typer.BadParameter("--numerics goes with --target integer")
     if target == "integer" and (form is not None or runtime is not None):
@@ -108,6 +112,8 @@ def compile(  # noqa: A001
     check_output(output, model)
     if target == "onnx":
         write_onnx(model, output, form or "qlinear", runtime or "onnxruntime")
+    elif output.suffix == ".pyz":
+        write_standalone(model, output, numerics or "qlinear")
     else:
         write_integer(model, output, numerics or "qlinear")
 

@@ -10,6 +10,7 @@ from intonnx.lowering.executable import compile_graph
 from intonnx.lowering.export import to_onnx
 from intonnx.lowering.numerics import Numerics
 from intonnx.lowering.qlinear.emitter import Form, Runtime
+from intonnx.standalone.bundle import write_program
 
 from .display import show
 from .files import about, open_graph
@@ -38,3 +39,12 @@ def write_integer(model: Path, output: Path, numerics: Numerics) -> None:
     graph.save(output)
     operators = len(graph.nodes)
     show(f"{output}: graph with {operators} operators, to be run with numerics {numerics}")
+
+
+def write_standalone(model: Path, output: Path, numerics: Numerics) -> None:
+    """Write a program that needs numpy alone. Raises IntonnxError; then there is no new file."""
+    with working("compiling"), about(model):
+        graph = open_graph(model)
+        write_program(graph, output, numerics)
+    show(f"{output}: program with {len(graph.nodes)} operators, numerics {numerics}; try")
+    show(f"  python {output} --help")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import struct
 import warnings
@@ -18,7 +19,7 @@ from numpy.lib import format as npy
 from intonnx.ir.archive import load, replacing
 from intonnx.ir.errors import IntonnxError, RunFailure
 from intonnx.ir.graph import Graph
-from intonnx.ir.types import Array, DType
+from intonnx.ir.types import Array, DType, TensorType
 
 TYPES = "__types__"
 """Where a trace has the types of its values: text [values, 2], a row has a name and the JSON
@@ -150,10 +151,27 @@ def write_arrays(path: Path, arrays: Mapping[str, Array], graph: Graph) -> None:
 
 def write_trace(path: Path, arrays: Mapping[str, Array], graph: Graph) -> None:
     """Write arrays as `write_arrays` does, and under `TYPES` a table of their names and types."""
-    rows = [(name, graph.types[name].model_dump_json(exclude_none=True)) for name in arrays]
+    rows = [(name, type_as_json(graph.types[name])) for name in arrays]
     table = np.array(rows, np.str_)
     plain = {n: _plain(array, graph.types[n].dtype) for n, array in arrays.items()}
     _write({**plain, TYPES: table}, path)
+
+
+def type_as_json(kind: TensorType) -> str:
+    """A type as `TensorType.model_validate_json` reads it, without what is absent."""
+    fields: dict[str, object] = {"dtype": kind.dtype, "shape": kind.shape}
+    if (quant := kind.quant) is not None:
+        given = {key: getattr(quant, key) for key in ("axis", "block", "low", "high")}
+        fields["quant"] = {
+            "storage": quant.storage,
+            "scale": quant.scale.tolist(),
+            "zero_point": quant.zero_point.tolist(),
+            "expressed": quant.expressed,
+            **{key: value for key, value in given.items() if value is not None},
+        }
+    if kind.container is not None:
+        fields["container"] = kind.container
+    return json.dumps(fields)
 
 
 def _write(arrays: Mapping[str, Array], path: Path) -> None:
