@@ -8,6 +8,7 @@ from typing import Any, ClassVar, TypeVar
 
 from pydantic import ValidationError
 
+from .bounds import Bounds
 from .errors import TypeFailure
 from .types import Array, Dim, QuantParams, Record, TensorType, quantized
 
@@ -44,6 +45,16 @@ class Op(Record):
         A size that is not known counts as 1, so that a symbolic batch counts one item.
         """
         return 0
+
+    def accumulator_bounds(
+        self, operands: OperandTypes, constants: Sequence[Array | None]
+    ) -> Bounds | None:
+        """What the sums of an accumulating operator can reach, for each channel.
+
+        `constants` holds the arrays of constant operands, None for all others. None for operators
+        that do not accumulate, and for sums whose length is not known.
+        """
+        return None
 
     @property
     def title(self) -> str:

@@ -1,24 +1,16 @@
-"""Accumulator ranges: what a sum can reach, proven from the actual weights.
+"""Accumulator ranges: what each sum of a graph can reach, proven from the actual weights.
 
-For each accumulating operator with constant weights and each of its channels: the smallest and the
-largest value of the accumulator, whether 32 bits hold it, and whether an 8-bit CPU that adds
-pairs of products in int16 (x86 without VNNI) could saturate.
+For each accumulating operator and each of its channels: the smallest and the largest value of the
+accumulator, whether 32 bits hold it, and whether an 8-bit CPU that adds pairs of products in int16
+(x86 without VNNI) could saturate.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
-
 import numpy as np
 
 from .graph import Graph, Node
-from .op import optional_operand
-from .ops.conv import Conv
-from .ops.dense import MatrixProduct
-from .types import Array, DType, Record, TensorType
-
-INT16_MAX = 32767
+from .types import DType, Record
 
 
 class AccumulatorRange(Record):
@@ -26,106 +18,56 @@ class AccumulatorRange(Record):
 
     Attributes:
         name: the node of the imported model, or the accumulator's name.
-        value: the accumulator's name in the graph.
-        low, high: the bounds for each output channel, bias included.
+        op: the operator in the graph, such as `qnn.conv2d`.
+        value: the accumulator's name in the graph; the result's where the operator's sum is inside.
+        low, high: the bounds for each output channel, bias included; one entry where all channels
+            are alike, because the weights are computed at run time.
         int32_overflow: for each channel, whether the bounds leave int32: it is computed wider.
         int16_saturation: for each channel, whether a pair of products of raw u8 and s8 codes can
-            leave int16.
+            leave int16. Exact here; a runtime without VNNI that multiplies these codes is not.
+        worst_channel: the channel with the largest magnitude, 0 when there are none.
+        bits: bits of the narrowest signed integer that holds every sum.
     """
 
     name: str
+    op: str
     value: str
     low: tuple[int, ...]
     high: tuple[int, ...]
     int32_overflow: tuple[bool, ...]
     int16_saturation: tuple[bool, ...]
+    worst_channel: int
+    bits: int
+
+    @property
+    def worst(self) -> tuple[int, int]:
+        """The bounds of the worst channel."""
+        index = self.worst_channel
+        return (self.low[index], self.high[index]) if self.low else (0, 0)
 
 
 def accumulator_ranges(graph: Graph) -> tuple[AccumulatorRange, ...]:
-    """The range of every accumulator whose weights and bias are constant, in graph order."""
+    """The range of every accumulator whose length is known, in graph order."""
     found = (_range(graph, node) for node in graph.nodes)
     return tuple(entry for entry in found if entry is not None)
 
 
 def _range(graph: Graph, node: Node) -> AccumulatorRange | None:
-    weights = constant_weights(graph, node)
-    if weights is None:
+    constants = [graph.constants.get(name) for name in node.operands]
+    bounds = node.op.accumulator_bounds(graph.operand_types(node), constants)
+    if bounds is None:
         return None
-    x, sums, raw = weights
-    low_x, high_x = _centred_limits(x)
-    low = np.minimum(sums * low_x, sums * high_x).sum(axis=0)
-    high = np.maximum(sums * low_x, sums * high_x).sum(axis=0)
-    name = optional_operand(node.operands, 2)
-    if name:
-        bias = graph.constants.get(name)
-        if bias is None:
-            return None
-        per_channel = np.broadcast_to(bias.astype(np.int64), (*bias.shape[:-1], low.size))
-        low = low + per_channel.reshape(-1, low.size).min(axis=0)
-        high = high + per_channel.reshape(-1, low.size).max(axis=0)
-    overflow = (low < DType.I32.low) | (high > DType.I32.high)
+    overflow = (bounds.low < DType.I32.low) | (bounds.high > DType.I32.high)
+    # -1 - low is what has to fit beside the sign.
+    magnitudes = np.maximum(bounds.high, -1 - bounds.low)
     return AccumulatorRange(
         name=node.sources[0].name if node.sources else node.results[0],
+        op=node.op.title,
         value=node.results[0],
-        low=tuple(low.tolist()),
-        high=tuple(high.tolist()),
+        low=tuple(bounds.low.tolist()),
+        high=tuple(bounds.high.tolist()),
         int32_overflow=tuple(overflow.tolist()),
-        int16_saturation=tuple(saturating_sums(raw, x).tolist()),
+        int16_saturation=tuple(bounds.saturates.tolist()),
+        worst_channel=int(magnitudes.argmax()) if magnitudes.size else 0,
+        bits=int(magnitudes.max(initial=0)).bit_length() + 1,
     )
-
-
-def _centred_limits(x: TensorType) -> tuple[int, int]:
-    """The smallest and largest code minus zero point; padding adds 0, which lies between."""
-    if x.quant is None:
-        width = x.dtype.high - x.dtype.low
-        return -width, width
-    zero = x.quant.scalar_zero_point
-    return min(0, x.quant.qmin - zero), max(0, x.quant.qmax - zero)
-
-
-def constant_weights(graph: Graph, node: Node) -> tuple[TensorType, Array, Array] | None:
-    """The activation's type, then centred and raw weight codes as [reduction, channels] int64.
-
-    None for operators that do not accumulate, or whose weights or zero points are not constant.
-    """
-    if not isinstance(node.op, Conv | MatrixProduct):
-        return None
-    w = graph.constants.get(node.operands[1])
-    kind = graph.types[node.operands[1]]
-    zero_name = optional_operand(node.operands, 4)
-    zero = graph.constants.get(zero_name) if zero_name else np.zeros((), np.int64)
-    if w is None or zero is None or w.ndim < 2:
-        return None
-    raw = w.astype(np.int64)
-    zeros = np.asarray(zero if kind.quant is None else kind.quant.zero_point).astype(np.int64)
-    axes: Sequence[int] = range(1, w.ndim) if isinstance(node.op, Conv) else [w.ndim - 2]
-    centred = columns(raw - _aligned(zeros, w.ndim, 0 if len(axes) > 1 else w.ndim - 1), axes)
-    x = graph.types[node.operands[0]]
-    return x, centred, columns(raw, axes)
-
-
-def _aligned(zeros: Array, rank: int, axis: int) -> Array:
-    return (
-        zeros if zeros.size == 1 else zeros.reshape([-1 if i == axis else 1 for i in range(rank)])
-    )
-
-
-def columns(w: Array, reduction_axes: Sequence[int]) -> Array:
-    """The weights as [reduction, channels]."""
-    first = np.moveaxis(w, reduction_axes, range(len(reduction_axes)))
-    return first.reshape(math.prod(first.shape[: len(reduction_axes)]), -1)
-
-
-def saturating_sums(sums: Array, x: TensorType) -> Array:
-    """For each column of raw s8 codes [reduction, channels]: whether a pair can leave int16.
-
-    Only u8 activations `x` are in danger. Which weights of a sum are added as a pair depends on
-    the kernel, so the two largest magnitudes of one sign decide.
-    """
-    if x.dtype is not DType.U8 or sums.size == 0:
-        return np.zeros(sums.shape[1], bool)
-    x_max = x.dtype.high if x.quant is None else x.quant.qmax
-    ordered = np.sort(sums, axis=0)
-    highest = np.maximum(ordered[-2:], 0).sum(axis=0)
-    lowest = -np.minimum(ordered[:2], 0).sum(axis=0)
-    return np.asarray((x_max * highest > INT16_MAX) | (x_max * lowest > INT16_MAX + 1))

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar
 
+import numpy as np
+
+from intonnx.ir.bounds import Bounds, centred_limits, products_of, weighted_sums
 from intonnx.ir.op import Op, OperandTypes, ResultTypes, element_count, register_op
-from intonnx.ir.types import QuantParams
+from intonnx.ir.quantization import expand
+from intonnx.ir.types import Array, QuantParams
 
 
 @register_op
@@ -42,6 +47,19 @@ class BlockedDense(Op):
         self.require(same, "C3", f"the shared axis has {shared} elements in a, {right[0]} in b")
         self.require(self.out.per_tensor, "C4", "the result is per axis")
         return (self.codes(self.out, (*rows, right[1]), "C4"),)
+
+    def accumulator_bounds(
+        self, operands: OperandTypes, constants: Sequence[Array | None]
+    ) -> Bounds | None:
+        """The bounds of the sum of any one block, for each column."""
+        a, b = self.operand(operands, 0), self.operand(operands, 1)
+        limits, size, codes = centred_limits(a), b.params.block or 1, constants[1]
+        if codes is None:
+            return products_of(limits, centred_limits(b), size)
+        centred = codes.astype(np.int64) - expand(b.params, codes.shape)[1]
+        rows = np.pad(centred, ((0, -len(codes) % size), (0, 0)))
+        blocks = rows.reshape(-1, size, codes.shape[1]).swapaxes(0, 1)
+        return weighted_sums(limits, blocks.reshape(size, -1)).merged(codes.shape[1])
 
     def multiply_accumulates(self, operands: OperandTypes, results: ResultTypes) -> int:
         return element_count(results[0].shape) * element_count(self.shape_of(operands, 0)[-1:])

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 import numpy as np
 
+from intonnx.ir.bounds import Bounds, product_bounds
 from intonnx.ir.op import (
     Op,
     OperandTypes,
@@ -108,6 +110,11 @@ class Conv(Op):
 
     def multiply_accumulates(self, operands: OperandTypes, results: ResultTypes) -> int:
         return element_count(results[0].shape) * element_count(self.shape_of(operands, 1)[1:])
+
+    def accumulator_bounds(
+        self, operands: OperandTypes, constants: Sequence[Array | None]
+    ) -> Bounds | None:
+        return product_bounds(operands, constants, range(1, self.spatial + 2), 0)
 
     def _result_shape(self, operands: OperandTypes) -> tuple[int | str, ...]:
         n = self.spatial

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from itertools import product
 from typing import ClassVar
 
 import numpy as np
 
+from intonnx.ir.bounds import Bounds, centred_limits, columns, weighted_sums
 from intonnx.ir.op import Op, OperandTypes, ResultTypes, optional_operand, register_op
 from intonnx.ir.ops.conv import check_channel_bias, product_scale
 from intonnx.ir.types import UNKNOWN_DIM, Array, Dim, TensorType, accumulator, quantized
@@ -74,6 +77,40 @@ class ConvTranspose(Op):
         scale = transposed_scale(self, x, w)
         axis = 1 if scale.ndim else None
         return (quantized(accumulator(scale, axis, expressed=x.params.expressed), shape),)
+
+    def accumulator_bounds(
+        self, operands: OperandTypes, constants: Sequence[Array | None]
+    ) -> Bounds | None:
+        x, w = self.operand(operands, 0), self.operand(operands, 1)
+        codes = constants[1]
+        if codes is None:
+            return None
+        centred = codes.astype(np.int64) - w.params.along(codes.ndim)[1]
+        # [C, O / groups, *kernel] -> [C / groups, O, *kernel]
+        grouped = centred.reshape(self.groups, -1, *codes.shape[1:]).swapaxes(0, 1)
+        by_channel = grouped.reshape(grouped.shape[0], -1, *codes.shape[2:])
+        counts = by_channel.shape[:2]
+        axes = [0, *range(2, codes.ndim)]
+        rows = [
+            columns(by_channel[np.ix_(*map(np.arange, counts), *cells)], axes)
+            for cells in self.meeting(codes.shape[2:])
+        ]
+        found = [weighted_sums(centred_limits(x), cells) for cells in rows]
+        low, high = (np.stack([getattr(f, name) for f in found]) for name in ("low", "high"))
+        bounds = Bounds(low, high, np.zeros(low.shape, bool)).merged(counts[1])
+        return bounds.with_bias(optional_operand(operands, 2), optional_operand(constants, 2))
+
+    def meeting(self, kernel: Sequence[int]) -> Iterator[tuple[Array, ...]]:
+        """The cells of a kernel of this size that can add to one cell of the result, axis by axis.
+
+        Only those whose offsets differ by a multiple of the stride do.
+        """
+        offsets = [
+            np.arange(size) * dilation % stride
+            for size, stride, dilation in zip(kernel, self.strides, self.dilations, strict=True)
+        ]
+        phases = [[np.flatnonzero(found == n) for n in np.unique(found)] for found in offsets]
+        yield from product(*phases)
 
     def _result_shape(self, operands: OperandTypes) -> tuple[Dim, ...]:
         n = self.spatial

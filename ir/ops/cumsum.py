@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar
 
+from intonnx.ir.bounds import Bounds, sums_of
 from intonnx.ir.op import Op, OperandTypes, ResultTypes, register_op
 from intonnx.ir.shapes import normalized_axes
-from intonnx.ir.types import accumulator, quantized
+from intonnx.ir.types import Array, accumulator, quantized
 
 
 @register_op
@@ -31,6 +33,12 @@ class CumSum(Op):
     axis: int
     exclusive: bool = False
     reverse: bool = False
+
+    def accumulator_bounds(
+        self, operands: OperandTypes, constants: Sequence[Array | None]
+    ) -> Bounds | None:
+        size = self.shape_of(operands, 0, "C2")[self.axis]
+        return sums_of(self.operand(operands, 0), size) if isinstance(size, int) else None
 
     def infer(self, operands: OperandTypes) -> ResultTypes:
         x = self.operand(operands, 0)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from itertools import zip_longest
 from typing import ClassVar
 
+from intonnx.ir.bounds import Bounds, product_bounds
 from intonnx.ir.op import (
     Op,
     OperandTypes,
@@ -14,7 +15,16 @@ from intonnx.ir.op import (
     optional_operand,
     register_op,
 )
-from intonnx.ir.types import UNKNOWN_DIM, Dim, DType, TensorType, accumulator, plain, quantized
+from intonnx.ir.types import (
+    UNKNOWN_DIM,
+    Array,
+    Dim,
+    DType,
+    TensorType,
+    accumulator,
+    plain,
+    quantized,
+)
 
 from .conv import product_scale
 
@@ -57,6 +67,12 @@ class MatrixProduct(Op):
 
     def multiply_accumulates(self, operands: OperandTypes, results: ResultTypes) -> int:
         return element_count(results[0].shape) * element_count(self.shape_of(operands, 0)[-1:])
+
+    def accumulator_bounds(
+        self, operands: OperandTypes, constants: Sequence[Array | None]
+    ) -> Bounds | None:
+        rank = len(self.shape_of(operands, 1))
+        return product_bounds(operands, constants, [max(rank - 2, 0)], rank - 1)
 
     def _result_shape(self, a: Sequence[Dim], b: Sequence[Dim]) -> tuple[Dim, ...]:
         raise TypeError(f"{type(self).__name__} has no shape rule")

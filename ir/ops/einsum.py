@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import ClassVar
 
 import numpy as np
 
+from intonnx.ir.bounds import Bounds, centred_limits, products_of, sums_of
 from intonnx.ir.einsum import Equation
 from intonnx.ir.op import (
     Op,
@@ -16,7 +18,7 @@ from intonnx.ir.op import (
     optional_operand,
     register_op,
 )
-from intonnx.ir.types import Array, Dim, TensorType, accumulator, quantized
+from intonnx.ir.types import Array, Dim, TensorType, accumulator, quantized, static_shape
 
 
 @register_op
@@ -59,6 +61,20 @@ class Einsum(Op):
         kinds = [kind for kind in operands if kind is not None]
         sizes = self.sizes(self.expanded(kinds), kinds)
         return element_count(tuple(sizes.values())) if len(kinds) > 1 else 0
+
+    def accumulator_bounds(
+        self, operands: OperandTypes, constants: Sequence[Array | None]
+    ) -> Bounds | None:
+        kinds = [kind for kind in operands if kind is not None]
+        equation = self.expanded(kinds)
+        sizes = self.sizes(equation, kinds)
+        summed = static_shape([sizes[letter] for letter in equation.summed])
+        if summed is None:
+            return None
+        if len(kinds) == 1:
+            return sums_of(kinds[0], math.prod(summed))
+        a, b = (centred_limits(kind) for kind in kinds)
+        return products_of(a, b, math.prod(summed))
 
     def expanded(self, kinds: list[TensorType]) -> Equation:
         """The equation for operands of these types. Raises TypeFailure C2 when it does not fit."""

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from typing import ClassVar
 
+from intonnx.ir.bounds import Bounds, sums_of
 from intonnx.ir.op import Op, OperandTypes, ResultTypes, register_op
-from intonnx.ir.types import QuantParams, quantized
+from intonnx.ir.types import Array, QuantParams, quantized, static_shape
 
 
 class GlobalAvgPool(Op):
@@ -25,6 +28,13 @@ class GlobalAvgPool(Op):
     signature: ClassVar[tuple[str, ...]] = ("x",)
     channels_last: bool = False
     out: QuantParams
+
+    def accumulator_bounds(
+        self, operands: OperandTypes, constants: Sequence[Array | None]
+    ) -> Bounds | None:
+        shape = self.shape_of(operands, 0, "C1")
+        sizes = static_shape(shape[1:-1] if self.channels_last else shape[2:])
+        return None if sizes is None else sums_of(self.operand(operands, 0), math.prod(sizes))
 
     def infer(self, operands: OperandTypes) -> ResultTypes:
         x, shape = self.operand(operands, 0), self.shape_of(operands, 0, "C1")

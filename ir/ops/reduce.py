@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from typing import ClassVar
 
+from intonnx.ir.bounds import Bounds, sums_of
 from intonnx.ir.op import Op, OperandTypes, ResultTypes, register_op
 from intonnx.ir.shapes import normalized_axes, with_parameters
-from intonnx.ir.types import Dim, QuantParams, TensorType, accumulator, quantized
+from intonnx.ir.types import (
+    Array,
+    Dim,
+    QuantParams,
+    TensorType,
+    accumulator,
+    quantized,
+    static_shape,
+)
 
 
 class Reduction(Op):
@@ -33,6 +44,12 @@ class Reduction(Op):
     def counted(self, shape: tuple[Dim, ...]) -> tuple[Dim, ...]:
         """The sizes of the axes that are reduced."""
         return tuple(shape[axis] for axis in normalized_axes(self, self.axes, len(shape), "C2"))
+
+    def accumulator_bounds(
+        self, operands: OperandTypes, constants: Sequence[Array | None]
+    ) -> Bounds | None:
+        sizes = static_shape(self.counted(self.shape_of(operands, 0, "C2")))
+        return None if sizes is None else sums_of(self.operand(operands, 0), math.prod(sizes))
 
     def check_activation(self, operands: OperandTypes) -> TensorType:
         """The type of `x`. Raises TypeFailure C1 unless it has 16-bit codes or narrower ones."""
@@ -100,6 +117,12 @@ class Extremum(Reduction):
         C2: `axes` are axes of `x`, at least one unless it is a scalar, each named once; the rank
             of `x` is known.
     """
+
+    def accumulator_bounds(
+        self, operands: OperandTypes, constants: Sequence[Array | None]
+    ) -> Bounds | None:
+        """None: nothing is added up."""
+        return None
 
     def infer(self, operands: OperandTypes) -> ResultTypes:
         x = self.operand(operands, 0)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import product
 from typing import Any
 
 import numpy as np
@@ -119,13 +118,9 @@ def _largest_sum(op: ConvTranspose, w: Array) -> int:
     Only cells of the kernel whose offsets differ by a multiple of the stride meet in one.
     """
     magnitudes = np.abs(w).sum(axis=1)
-    phases = [
-        [np.arange(k) * dilation % stride == phase for phase in range(stride)]
-        for k, stride, dilation in zip(w.shape[2:-1], op.strides, op.dilations, strict=True)
-    ]
     spatial = tuple(range(1, op.spatial + 1))
     largest = 0
-    for chosen in product(*phases):
+    for chosen in op.meeting(w.shape[2:-1]):
         meeting = magnitudes[np.ix_(np.arange(w.shape[0]), *chosen, np.arange(w.shape[-1]))]
         largest = max(largest, int(meeting.sum(axis=spatial).max(initial=0)))
     return largest

@@ -13,8 +13,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from intonnx.ir.bounds import columns, saturating_sums
 from intonnx.ir.graph import Node
-from intonnx.ir.ranges import columns, saturating_sums
 from intonnx.ir.types import Array, DType, TensorType
 
 from .emitter import Emitter

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from .ir.errors import TextFailure as TextFailure
     from .ir.errors import TypeFailure as TypeFailure
     from .ir.graph import Graph as Graph
+    from .ir.ranges import AccumulatorRange as AccumulatorRange
+    from .ir.ranges import accumulator_ranges as accumulator_ranges
     from .ir.text import parse as parse
     from .lowering.executable import Executable as Executable
     from .lowering.executable import compile_graph as compile  # noqa: A004
@@ -32,6 +34,8 @@ _HOMES = {
     "load": ("ir.archive", "load"),
     "parse": ("ir.text", "parse"),
     "coverage": ("ir.coverage", "coverage"),
+    "accumulator_ranges": ("ir.ranges", "accumulator_ranges"),
+    "AccumulatorRange": ("ir.ranges", "AccumulatorRange"),
     "Coverage": ("ir.coverage", "Coverage"),
     "NodeCoverage": ("ir.coverage", "NodeCoverage"),
     "Graph": ("ir.graph", "Graph"),
@@ -48,6 +52,7 @@ _HOMES = {
 }
 
 __all__ = [
+    "AccumulatorRange",
     "CompileFailure",
     "Coverage",
     "Executable",
@@ -59,6 +64,7 @@ __all__ = [
     "RunFailure",
     "TextFailure",
     "TypeFailure",
+    "accumulator_ranges",
     "compile",
     "coverage",
     "import_model",

@@ -21,6 +21,7 @@ from intonnx.ir.coverage import NodeCoverage
 from intonnx.ir.types import TensorType
 from intonnx.lowering.numerics import Numerics
 from intonnx.lowering.qlinear.emitter import Form, Runtime
+from support.models import Builder, u8
 from support.runtime import expose, run_onnxruntime
 
 from .conftest import Invoke, conv_model
@@ -59,6 +60,36 @@ def test_inspect_json_has_a_fixed_schema(invoke: Invoke, model: Path) -> None:
     assert sum(found["counts"].values()) == len(found["nodes"]) == len(conv_model().graph.node)
     assert found["nodes"][0].keys() == NodeCoverage.model_fields.keys()
     assert Inspection.model_validate_json(result.stdout).model_dump(mode="json") == found
+
+
+def test_inspect_names_the_hazards_of_accumulators(invoke: Invoke, model: Path) -> None:
+    note = "1 operator with products that 8-bit kernels of CPUs without VNNI can saturate at int16"
+    assert f"{note}: exact here (--ranges)" in invoke("inspect", model).stdout.splitlines()
+    shown = invoke("inspect", model, "--ranges").stdout.splitlines()
+    (entry,) = intonnx.accumulator_ranges(intonnx.import_model(model))
+    (row,) = [line.split() for line in shown if line.startswith(f"{entry.name} ")]
+    assert row[1:3] == ["qnn.conv2d", "4"]
+    assert [int(cell) for cell in row[3:7]] == [entry.worst_channel, *entry.worst, entry.bits]
+    assert row[7:] == ["-", "all"]
+    assert f"{note}: exact here" in shown
+
+
+def test_inspect_ranges_as_json_has_every_channel(invoke: Invoke, model: Path) -> None:
+    found = json.loads(invoke("inspect", model, "--ranges", "--json").stdout)
+    (entry,) = intonnx.accumulator_ranges(intonnx.import_model(model))
+    assert found["ranges"] == [entry.model_dump(mode="json")]
+    assert len(entry.low) == len(entry.high) == 4
+    assert json.loads(invoke("inspect", model, "--json").stdout)["ranges"] is None
+
+
+def test_inspect_ranges_of_a_model_without_sums(invoke: Invoke, tmp_path: Path) -> None:
+    build = Builder(17)
+    x = build.dequantize(build.feed("x", (2, 3), np.uint8), u8(0.1))
+    build.output(build.quantize(build.node("Relu", [x]), u8(0.1), "y"), np.uint8)
+    path = tmp_path / "relu.onnx"
+    path.write_bytes(build.model().SerializeToString())
+    assert invoke("inspect", path, "--ranges").stdout == f"{path}: no operator adds up integers\n"
+    assert "int16" not in invoke("inspect", path).stdout
 
 
 def test_inspect_text_parses_back(invoke: Invoke, model: Path) -> None:

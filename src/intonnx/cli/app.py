@@ -56,20 +56,30 @@ def inspect(
     model: Model,
     as_json: AsJson = False,
     text: Annotated[bool, typer.Option("--text", help="Print the graph in text form.")] = False,
-) -> None:
+    ranges: Annotated[
+        bool,
+        typer.Option("--ranges", help="Print what every accumulator can reach, proven from the "
+                                      "weights; with --json for each channel."),
+    ] = False,
+) -> None:  # fmt: skip
     """Say what is integer, what is float, and why."""
     from .files import open_graph
     from .inspection import inspect_graph, show_inspection
     from .progress import working
+    from .ranges import show_ranges
 
     if as_json and text:
         raise typer.BadParameter("--json and --text exclude each other")
+    if ranges and text:
+        raise typer.BadParameter("--ranges and --text exclude each other")
     with working("importing"):
         graph = open_graph(model)
     if text:
         print(graph)
     elif as_json:
-        print(inspect_graph(graph, model).model_dump_json(indent=2))
+        print(inspect_graph(graph, model, ranges=ranges).model_dump_json(indent=2))
+    elif ranges:
+        show_ranges(inspect_graph(graph, model, ranges=True))
     else:
         show_inspection(inspect_graph(graph, model))
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from intonnx.ir.coverage import NodeCoverage, State, coverage
 from intonnx.ir.graph import Graph
+from intonnx.ir.ranges import AccumulatorRange, accumulator_ranges
 from intonnx.ir.text.types import TypePrinter
 from intonnx.ir.types import Record
 
@@ -44,7 +45,10 @@ class Inspection(Record):
         inputs, outputs: the signature of the graph.
         counts: how many nodes of the model are in each state.
         integer_multiply_accumulate_share: products in integer nodes among all, 0 to 1.
+        int32_overflows: accumulating operators whose sums can leave int32, computed wider.
+        int16_saturations: accumulating operators whose products CPUs without VNNI can saturate.
         nodes: the state of every node of the model.
+        ranges: what each accumulator can reach; None unless asked for.
     """
 
     file: str
@@ -56,12 +60,16 @@ class Inspection(Record):
     outputs: tuple[Value, ...]
     counts: dict[State, int]
     integer_multiply_accumulate_share: float
+    int32_overflows: int
+    int16_saturations: int
     nodes: tuple[NodeCoverage, ...]
+    ranges: tuple[AccumulatorRange, ...] | None
 
 
-def inspect_graph(graph: Graph, path: Path) -> Inspection:
-    """Collect the facts about a graph that came from this file."""
+def inspect_graph(graph: Graph, path: Path, *, ranges: bool = False) -> Inspection:
+    """Collect the facts about a graph that came from this file, ranges only when asked for."""
     found, metadata = coverage(graph), graph.metadata
+    sums = accumulator_ranges(graph)
     types = TypePrinter(())
     producer = [str(metadata.get(f"producer_{key}", "")) for key in ("name", "version")]
     return Inspection(
@@ -74,7 +82,10 @@ def inspect_graph(graph: Graph, path: Path) -> Inspection:
         outputs=tuple(Value(name=n, type=types.type(graph.types[n])) for n in graph.outputs),
         counts={state: found.count(state) for state in _MEANING},
         integer_multiply_accumulate_share=found.integer_multiply_accumulate_share,
+        int32_overflows=sum(any(entry.int32_overflow) for entry in sums),
+        int16_saturations=sum(any(entry.int16_saturation) for entry in sums),
         nodes=found.nodes,
+        ranges=sums if ranges else None,
     )
 
 
@@ -100,11 +111,28 @@ def show_coverage(inspection: Inspection) -> None:
     if any(node.multiply_accumulates for node in inspection.nodes):
         products = f", with {_products(inspection.nodes)} of the multiply-accumulates"
     show(f"{counts['integer']} of {computing} computing nodes are integer ({share}){products}")
+    for line in range_lines(inspection):
+        show(f"{line} (--ranges)")
     floats = [node for node in inspection.nodes if node.state == "float"]
     if floats:
         show()
         headers = ("float because", "nodes", "operators", "why")
         show_table(headers, _reasons(floats), right=(1,))
+
+
+def range_lines(inspection: Inspection) -> list[str]:
+    """A sentence for each of the two things that can happen to a sum, if it can."""
+    lines: list[str] = []
+    if count := inspection.int32_overflows:
+        what = "1 sum" if count == 1 else f"{count} sums"
+        lines.append(f"{what} can leave int32: computed wider here")
+    if count := inspection.int16_saturations:
+        what = "1 operator" if count == 1 else f"{count} operators"
+        lines.append(
+            f"{what} with products that 8-bit kernels of CPUs without VNNI can saturate at int16: "
+            "exact here"
+        )
+    return lines
 
 
 def _products(nodes: Sequence[NodeCoverage]) -> str:
