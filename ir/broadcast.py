@@ -38,3 +38,13 @@ def _meet(
     if len(distinct) > 1:
         return UNKNOWN_DIM
     return distinct[0] if distinct else 1
+
+
+def broadcasts_to(shape: Sequence[Dim] | None, target: Sequence[Dim] | None) -> bool:
+    """Whether a tensor of this shape broadcasts to the target's shape, as far as they are known."""
+    if shape is None or target is None:
+        return True
+    return len(shape) <= len(target) and all(
+        size == 1 or size == whole or isinstance(size, str) or isinstance(whole, str)
+        for size, whole in zip(reversed(shape), reversed(target), strict=False)
+    )

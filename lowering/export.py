@@ -68,7 +68,9 @@ def _only_consumer(node: Node, graph: Graph) -> Node | None:
     kind = graph.types[result]
     if kind.quant is None or kind.dtype not in (DType.I32, DType.I64):
         return None
-    return users[0] if isinstance(users[0].op, Requantize | Dequantize) else None
+    reader = users[0]
+    plain = isinstance(reader.op, Requantize | Dequantize) and len(reader.operands) == 1
+    return reader if plain else None
 
 
 def _model(graph: Graph, out: Emitter) -> onnx.ModelProto:

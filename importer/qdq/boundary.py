@@ -89,7 +89,7 @@ class Boundary:
         if not self.has(index):
             return None
         producer = self.rewriter.producer(self.name(index))
-        if producer is None or not isinstance(producer.op, Dequantize):
+        if producer is None or not is_dequantized(producer):
             return None
         codes = producer.operands[0]
         return Quantized(codes, self.rewriter.types[codes], self.rewriter.constants.get(codes))
@@ -287,6 +287,11 @@ class Boundary:
         if read_as_float:
             result = self.node.results[index]
             self.rewriter.emit(Dequantize(), [codes], [result], before=self.node_id)
+
+
+def is_dequantized(node: Node) -> bool:
+    """Whether the node gives the real values of the codes that it reads, with nothing added."""
+    return isinstance(node.op, Dequantize) and len(node.operands) == 1
 
 
 def requantize(rewriter: Rewriter, quantize_id: NodeId, codes: str) -> str:

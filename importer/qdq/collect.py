@@ -12,11 +12,11 @@ from intonnx.importer.malformed import reading
 from intonnx.importer.registry import codes_rule, quantize_rule
 from intonnx.ir.graph import Graph, Refusal
 from intonnx.ir.ops.onnx_op import OnnxOp
-from intonnx.ir.ops.quantize import Dequantize, Quantize
+from intonnx.ir.ops.quantize import Quantize
 from intonnx.ir.ops.storage_cast import StorageCast
 from intonnx.ir.rewriter import NodeId, Rewriter
 
-from .boundary import Boundary, requantize
+from .boundary import Boundary, is_dequantized, requantize
 from .codes import lift_quantizers, on_codes
 
 
@@ -67,7 +67,7 @@ def _shorten(rewriter: Rewriter, node_id: NodeId) -> None:
     """DQ -> Q is one requantize, or nothing when the parameters are equal."""
     node = rewriter.node(node_id)
     producer = rewriter.producer(node.operands[0])
-    if producer is not None and isinstance(producer.op, Dequantize):
+    if producer is not None and is_dequantized(producer):
         requantize(rewriter, node_id, producer.operands[0])
         return
     assert isinstance(node.op, Quantize)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from intonnx.importer.node_view import NodeView
 from intonnx.importer.qdq.boundary import Boundary
+from intonnx.importer.qdq.epilogue import dequantized_integers
 from intonnx.importer.registry import imports, quantizes
 from intonnx.ir.graph import Refusal
 from intonnx.ir.ops.multiply import Multiply
@@ -14,7 +15,9 @@ from ._binary import import_qlinear_binary, quantize_binary
 
 @quantizes("Mul")
 def quantize_mul(boundary: Boundary) -> Refusal | None:
-    """A product of two operands."""
+    """A product of cast integers and a scale is a dequantize; all else is one of two operands."""
+    if dequantized_integers(boundary):
+        return None
     return quantize_binary(boundary, _multiply)
 
 

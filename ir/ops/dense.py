@@ -7,6 +7,7 @@ from itertools import zip_longest
 from typing import ClassVar
 
 from intonnx.ir.bounds import Bounds, product_bounds
+from intonnx.ir.broadcast import broadcasts_to
 from intonnx.ir.op import (
     Op,
     OperandTypes,
@@ -85,12 +86,7 @@ class MatrixProduct(Op):
         if bias is None:
             return
         self.require(bias.dtype is DType.I32, "C5", f"the bias is {bias.dtype}, not i32")
-        if bias.shape is None:
-            return
-        fits = len(bias.shape) <= len(shape) and all(
-            size == 1 or size == whole or isinstance(size, str) or isinstance(whole, str)
-            for size, whole in zip(reversed(bias.shape), reversed(shape), strict=False)
-        )
+        fits = broadcasts_to(bias.shape, shape)
         self.require(fits, "C5", f"the bias of shape {bias.shape} does not broadcast to {shape}")
 
 

@@ -38,9 +38,27 @@ def quantize(op: Quantize, context: Context) -> Kernel:
 
 @kernels.register(Dequantize)
 def dequantize(op: Dequantize, context: Context) -> Kernel:
-    """An integer subtraction and one float32 product."""
-    params = context.operand(0).params
-    return lambda operands: (dequantize_array(operands[0], params),)
+    """An integer subtraction and one float32 product; scales of operands are joined first."""
+    params = context.operand(0).quant
+
+    def run(operands: Sequence[Any]) -> tuple[Array, ...]:
+        given: list[Any] = [*operands, None, None, None]
+        x, scale, other, bias = given[:4]
+        with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+            if params is not None:
+                real = dequantize_array(x, params)
+            else:
+                real = x.astype(np.float32)
+                if other is not None and not op.in_turn:
+                    scale = scale * other
+                real *= scale
+                if op.in_turn:
+                    real *= other
+            if bias is not None:
+                real += bias
+        return (real,)
+
+    return run
 
 
 @kernels.register(Requantize)

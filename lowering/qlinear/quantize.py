@@ -22,8 +22,30 @@ def quantize(op: Quantize, node: Node, out: Emitter) -> None:
 
 @emitters.register(Dequantize)
 def dequantize(op: Dequantize, node: Node, out: Emitter) -> None:
-    """DequantizeLinear; an accumulator's product has the same one rounding."""
-    out.dequantize(node.operands[0], node.results[0])
+    """DequantizeLinear; an accumulator's product has the same one rounding.
+
+    Scales known at run time are multiplied: Cast -> Mul. A bias is added in float32.
+    """
+    x, scale, other, bias = [*node.operands, "", "", ""][:4]
+    result = node.results[0]
+    real = out.fresh(f"{result}.unbiased") if bias else result
+    if scale:
+        _multiplied(op, (x, scale, other), real, out)
+    else:
+        out.dequantize(x, real)
+    if bias:
+        out.node("Add", [real, out.operand(bias)], [result])
+
+
+def _multiplied(op: Dequantize, operands: tuple[str, str, str], real: str, out: Emitter) -> None:
+    """Cast, then one product with the joined scales, or one after the other."""
+    x, scale, other = (out.operand(name) if name else "" for name in operands)
+    cast = out.value("Cast", [x], f"{real}.sum", to=element_of_dtype(DType.F32))
+    if other and op.in_turn:
+        cast, scale = out.value("Mul", [cast, scale], f"{real}.scaled"), other
+    elif other:
+        scale = out.value("Mul", [scale, other], f"{real}.scale")
+    out.node("Mul", [cast, scale], [real])
 
 
 @emitters.register(Requantize)
