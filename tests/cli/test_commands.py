@@ -92,6 +92,13 @@ def test_inspect_ranges_of_a_model_without_sums(invoke: Invoke, tmp_path: Path) 
     assert "int16" not in invoke("inspect", path).stdout
 
 
+def test_inspect_prints_mlir(invoke: Invoke, model: Path) -> None:
+    result = invoke("inspect", model, "--mlir")
+    assert result.exit_code == 0
+    assert result.stdout.startswith("module {")
+    assert "!quant.uniform<u8:f32, 2.0e-02:114>" in result.stdout
+
+
 def test_inspect_text_parses_back(invoke: Invoke, model: Path) -> None:
     graph = intonnx.import_model(model)
     weights = {n: a for n, a in graph.constants.items() if a.size > 16}

@@ -182,6 +182,7 @@ def test_a_failing_export_leaves_what_was_there(
         (["bogus"], "No such command 'bogus'"),
         (["inspect"], "Missing argument 'MODEL'"),
         (["inspect", "m", "--json", "--text"], "exclude each other"),
+        (["inspect", "m", "--mlir", "--text"], "exclude each other"),
         (["compile", "m", "-o", "o", "--target", "c"], "'c' is not one of 'onnx', 'integer'"),
         (["compile", "m", "-o", "o", "--numerics", "qdq"], "--numerics goes with"),
         (["compile", "m", "-o", "o.intonnx", "--form", "qdq"], "--form and --runtime go with"),

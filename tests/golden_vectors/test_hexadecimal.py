@@ -14,8 +14,8 @@ from onnx import TensorProto, helper
 import intonnx
 from intonnx.golden import write_hex
 from intonnx.golden.hexadecimal import digits
-from intonnx.golden.identifiers import identifiers
 from intonnx.ir.errors import RunFailure
+from intonnx.ir.names import identifiers
 from intonnx.ir.types import Array
 from support.models import Builder, Fed, Held, s8, u8
 

@@ -61,21 +61,28 @@ def inspect(
         typer.Option("--ranges", help="Print what every accumulator can reach, proven from the "
                                       "weights; with --json for each channel."),
     ] = False,
+    mlir: Annotated[
+        bool, typer.Option("--mlir", help="Print it as MLIR, with !quant.uniform types.")
+    ] = False,
 ) -> None:  # fmt: skip
     """Say what is integer, what is float, and why."""
+    from intonnx.ir.mlir import print_mlir
+
     from .files import open_graph
     from .inspection import inspect_graph, show_inspection
     from .progress import working
     from .ranges import show_ranges
 
-    if as_json and text:
-        raise typer.BadParameter("--json and --text exclude each other")
-    if ranges and text:
-        raise typer.BadParameter("--ranges and --text exclude each other")
+    if as_json + text + mlir > 1:
+        raise typer.BadParameter("--json, --text and --mlir exclude each other")
+    if ranges and (text or mlir):
+        raise typer.BadParameter("--ranges goes with --json, or alone")
     with working("importing"):
         graph = open_graph(model)
     if text:
         print(graph)
+    elif mlir:
+        print(print_mlir(graph), end="")
     elif as_json:
         print(inspect_graph(graph, model, ranges=ranges).model_dump_json(indent=2))
     elif ranges:

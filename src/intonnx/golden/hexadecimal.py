@@ -18,10 +18,9 @@ import numpy as np
 
 from intonnx.ir.errors import RunFailure
 from intonnx.ir.graph import Graph
+from intonnx.ir.names import identifiers
 from intonnx.ir.text.types import SHORT, TypePrinter, dims
 from intonnx.ir.types import Array, DType, Record, TensorType
-
-from .identifiers import identifiers
 
 INDEX = "index.json"
 Role = Literal["input", "constant", "value", "output"]

@@ -26,10 +26,10 @@ from typing import IO
 import numpy as np
 
 from intonnx import __version__
-from intonnx.golden.identifiers import identifiers
 from intonnx.ir.archive import replacing
 from intonnx.ir.errors import CompileFailure
 from intonnx.ir.graph import Graph
+from intonnx.ir.names import identifiers
 from intonnx.ir.text import print_graph, weights_of
 from intonnx.lowering.executable import compile_graph, needs_onnx
 from intonnx.lowering.integer.kernel import kernels
