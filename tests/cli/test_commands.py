@@ -192,6 +192,20 @@ def test_run_writes_files_for_readmemh(
     assert again.stderr.startswith(f"intonnx: error: {folder}: exists already")
 
 
+def test_diff_says_what_changed(invoke: Invoke, model: Path, tmp_path: Path) -> None:
+    same = invoke("diff", model, model)
+    assert (same.exit_code, same.stdout) == (0, "no difference\n")
+    other = tmp_path / "other.onnx"
+    other.write_bytes(conv_model(weight_offset=5).SerializeToString())
+    changed = invoke("diff", model, other)
+    assert changed.exit_code == 1
+    assert "1 of 108 elements differ, by at most 5" in changed.stdout
+    assert changed.stdout.splitlines()[-1] == "weights: 1"
+    found = json.loads(invoke("diff", model, other, "--json").stdout)
+    assert found["second"] == str(other)
+    assert [d["kind"] for d in found["differences"]] == ["weights"]
+
+
 def test_compile_writes_a_program(invoke: Invoke, tmp_path: Path) -> None:
     model, program = tmp_path / "digits.onnx", tmp_path / "digits.pyz"
     model.write_bytes(files("intonnx.demo_data").joinpath("digits_qdq.onnx").read_bytes())

@@ -211,6 +211,27 @@ def verify(
         raise typer.Exit(1)
 
 
+@app.command()
+def diff(
+    first: Annotated[Path, typer.Argument(metavar="A", help="ONNX model, or a saved graph.")],
+    second: Annotated[Path, typer.Argument(metavar="B", help="Another one.")],
+    as_json: AsJson = False,
+) -> None:
+    """Say what differs between two models: parameters, quantizers, weights, operators.
+
+    Values correspond by name, then by what computes them. Exit code 1 when anything differs.
+    """
+    from .differing import diff_models, show_differences
+
+    found = diff_models(first, second)
+    if as_json:
+        print(found.model_dump_json(indent=2))
+    else:
+        show_differences(found)
+    if found.differences:
+        raise typer.Exit(1)
+
+
 def _size(text: str) -> tuple[str, int]:
     name, _, size = text.rpartition("=")
     if not name or not size.isdecimal() or int(size) == 0:

@@ -1,0 +1,1 @@
+"""Two graphs side by side: `match` pairs their values, `diff` lists what differs."""
