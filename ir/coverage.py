@@ -42,6 +42,11 @@ class Coverage(Record):
 
     nodes: tuple[NodeCoverage, ...]
 
+    def _repr_html_(self) -> str:
+        from .html import coverage_html
+
+        return coverage_html(self)
+
     @property
     def integer_share(self) -> float:
         """Integer nodes among those that compute, 0 to 1; 1 when none does."""
@@ -90,7 +95,7 @@ def coverage(graph: Graph) -> Coverage:
     """
     found: dict[Source, NodeCoverage] = {}
     for node in graph.nodes:
-        state, code, detail = _state(graph, node)
+        state, code, detail = node_state(graph, node)
         results = tuple(graph.types[name] for name in node.results if name)
         products = node.op.multiply_accumulates(graph.operand_types(node), results)
         for source in node.sources:
@@ -109,7 +114,8 @@ def coverage(graph: Graph) -> Coverage:
     return Coverage(nodes=tuple(found.values()))
 
 
-def _state(graph: Graph, node: Node) -> tuple[State, str, str]:
+def node_state(graph: Graph, node: Node) -> tuple[State, str, str]:
+    """The state of an operator of the IR, the reason code and the sentence for a float one."""
     if node.op.kind == "boundary":
         return "boundary", "", ""
     operands = [kind for kind in graph.operand_types(node) if kind is not None]

@@ -140,6 +140,11 @@ class Graph:
         # pyright knows this file under two names, and so this class as two.
         return print_graph(self)  # pyright: ignore[reportArgumentType]
 
+    def _repr_html_(self) -> str:
+        from .html import graph_html
+
+        return graph_html(self)  # pyright: ignore[reportArgumentType]
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the graph to one file (a zip of its text form and an npz of its arrays)."""
         from .archive import save

@@ -56,6 +56,9 @@ def inspect(
     model: Model,
     as_json: AsJson = False,
     text: Annotated[bool, typer.Option("--text", help="Print the graph in text form.")] = False,
+    dot: Annotated[
+        bool, typer.Option("--dot", help="Print it for Graphviz: colored by integer and float.")
+    ] = False,
     ranges: Annotated[
         bool,
         typer.Option("--ranges", help="Print what every accumulator can reach, proven from the "
@@ -66,6 +69,7 @@ def inspect(
     ] = False,
 ) -> None:  # fmt: skip
     """Say what is integer, what is float, and why."""
+    from intonnx.ir.dot import print_dot
     from intonnx.ir.mlir import print_mlir
 
     from .files import open_graph
@@ -73,9 +77,9 @@ def inspect(
     from .progress import working
     from .ranges import show_ranges
 
-    if as_json + text + mlir > 1:
-        raise typer.BadParameter("--json, --text and --mlir exclude each other")
-    if ranges and (text or mlir):
+    if as_json + text + mlir + dot > 1:
+        raise typer.BadParameter("--json, --text, --mlir and --dot exclude each other")
+    if ranges and (text or mlir or dot):
         raise typer.BadParameter("--ranges goes with --json, or alone")
     with working("importing"):
         graph = open_graph(model)
@@ -83,6 +87,8 @@ def inspect(
         print(graph)
     elif mlir:
         print(print_mlir(graph), end="")
+    elif dot:
+        print(print_dot(graph), end="")
     elif as_json:
         print(inspect_graph(graph, model, ranges=ranges).model_dump_json(indent=2))
     elif ranges:
