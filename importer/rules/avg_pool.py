@@ -31,7 +31,14 @@ def quantize_average_pool(boundary: Boundary) -> Refusal | None:
         return made
 
     misfit = boundary.misfit(pool(x.params), [x.type])
-    return misfit or boundary.produced(pool, [x.name])
+    if misfit is not None:
+        return misfit
+    sizes = static_shape(shape[2:])
+    # Below opset 19 onnxruntime divides by all of a kernel that is larger than the padded data.
+    whole = count_include_pad and boundary.op.version < 19 and not fields["ceil_mode"]
+    if whole and sizes is not None:
+        return boundary.produced(lambda out: _whole_kernel(pool(out), sizes), [x.name])
+    return boundary.produced(pool, [x.name])
 
 
 @imports("QLinearAveragePool", since=1, domain="com.microsoft")
@@ -62,7 +69,10 @@ def qlinear_average_pool(node: NodeView) -> None:
 
 
 def _whole_kernel(op: AvgPool, sizes: tuple[int, ...]) -> AvgPool:
-    """QLinearAveragePool also counts cells beyond the padding: let the padding reach them."""
+    """Let the padding reach the cells beyond it, so that they count as it does.
+
+    QLinearAveragePool counts them, and so does AveragePool before opset 19 without `ceil_mode`.
+    """
     overhang = op.overhang(sizes)
     if not any(overhang):
         return op

@@ -215,6 +215,17 @@ def test_cells_beyond_the_padding_count_in_the_kernel_only() -> None:
     assert "QLinearAveragePool" in {n.op_type for n in intonnx.to_onnx(graph).graph.node}
 
 
+@pytest.mark.parametrize(("opset", "value"), [(11, 72), (17, 72), (19, 120), (22, 120)])
+def test_a_kernel_larger_than_the_padded_data(opset: int, value: int) -> None:
+    """Below opset 19 onnxruntime divides by all of its cells, later by those with data."""
+    attrs = {"kernel_shape": [5], "strides": [3], "count_include_pad": 1}
+    x = Fed("x", (1, 1, 3), u8(0.5), quantized=True)
+    model = qdq_model("AveragePool", [x], out=u8(0.5), attrs=attrs, opset=opset)
+    codes = np.full((1, 1, 3), 120, np.uint8)
+    graph = check_model(model, {"x": codes})
+    assert intonnx.compile(graph).run({"x": codes})["y"].tolist() == [[[value]]]
+
+
 @pytest.mark.parametrize(("sx", "sy"), [(3000.0, 1.0), (2e-9, 8.0), (1e7, 1e-3)])
 def test_multipliers_out_of_the_kernel_s_range(sx: float, sy: float) -> None:
     """A whole image takes the global kernel, which fails at run time; a window wraps around."""
