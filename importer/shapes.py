@@ -36,6 +36,7 @@ def _inferred(proto: onnx.ModelProto) -> onnx.ModelProto:
     which no runtime makes, and tools write such sizes into models. Where that is so, nothing that
     the model says of inner values is trusted, and these pools get pads that say the same.
     """
+    proto = _with_known_quantizers(proto)
     inferred = _inference(proto)
     pools = [i for i, node in enumerate(proto.graph.node) if _rounds_up(node)]
     trusted = proto
@@ -53,6 +54,25 @@ def _inferred(proto: onnx.ModelProto) -> onnx.ModelProto:
             _pad_down(trusted.graph.node[index], pads)
         inferred = _inference(trusted)
     return inferred
+
+
+def _with_known_quantizers(proto: onnx.ModelProto) -> onnx.ModelProto:
+    """The model with the quantizers of com.microsoft as those of ai.onnx, which onnx knows.
+
+    Both give the shape of their input, in the type of the zero point or in floats.
+    """
+    foreign = [
+        i
+        for i, node in enumerate(proto.graph.node)
+        if node.domain == "com.microsoft" and node.op_type in ("QuantizeLinear", "DequantizeLinear")
+    ]
+    if not foreign:
+        return proto
+    copy = onnx.ModelProto()
+    copy.CopyFrom(proto)
+    for index in foreign:
+        copy.graph.node[index].domain = ""
+    return copy
 
 
 def _inference(proto: onnx.ModelProto) -> onnx.ModelProto:

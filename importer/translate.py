@@ -59,6 +59,7 @@ class Translation:
         self._names = Names(self._declared)
         for node in graph.node:
             self._names.take(*node.input, *node.output)
+        self._doubted = False
         self._plain: set[str] = set()
         """Initializers whose type has no quantization parameters yet."""
         self._uses = Counter(name for node in graph.node for name in node.input)
@@ -164,9 +165,20 @@ class Translation:
     def _result_types(self, view: NodeView) -> tuple[TensorType, ...]:
         inferred: Mapping[str, TensorType] = {}
         names = [str(name) for name in view.proto.output]
-        if any(_vague(self._declared.get(name)) for name in names if name):
+        # Where onnx does not know the data's shape, it gives Expand the shape that is asked for.
+        alone = self._doubted or view.proto.op_type == "Expand"
+        if alone or any(_vague(self._declared.get(name)) for name in names if name):
             inferred = infer_result_types(view.proto, self.types, self.constants, self._model)
-        return tuple(_better(self._declared.get(name), inferred.get(name)) for name in names)
+        for name in names:
+            self._compare(inferred.get(name), self._declared.get(name))
+        return tuple(
+            _better(self._declared.get(name), inferred.get(name), self._doubted) for name in names
+        )
+
+    def _compare(self, found: TensorType | None, declared: TensorType | None) -> None:
+        """Where the types of the whole model were wrong once, those of single nodes count more."""
+        if found is not None and declared is not None and _contradicts(found, declared):
+            self._doubted = True
 
     def type_of(self, name: str) -> TensorType:
         """The type of a value that is known by now. Raises ModelFailure for a dangling name."""
@@ -210,7 +222,9 @@ class Translation:
                 continue
             if name in self.types:
                 raise ModelFailure(f"the value '{name}' is made twice")
-            self.types[name] = refined(kind, self._declared.get(name))
+            declared = self._declared.get(name)
+            self._compare(kind, declared)
+            self.types[name] = refined(kind, declared)
         self._nodes.append(Node(op, tuple(operands), tuple(results), (source,), refusal))
 
     def graph(self) -> Graph:
@@ -232,12 +246,23 @@ class Translation:
         )
 
 
+def _contradicts(found: TensorType, declared: TensorType) -> bool:
+    """Whether two types of a value have other ranks, or an axis with two sizes."""
+    if found.shape is None or declared.shape is None:
+        return False
+    return len(found.shape) != len(declared.shape) or any(
+        isinstance(a, int) and isinstance(b, int) and a != b
+        for a, b in zip(found.shape, declared.shape, strict=True)
+    )
+
+
 def _vague(kind: TensorType | None) -> bool:
     return kind is None or (kind.dtype is not DType.CONTAINER and kind.shape is None)
 
 
-def _better(declared: TensorType | None, inferred: TensorType | None) -> TensorType:
-    if declared is None:
+def _better(declared: TensorType | None, inferred: TensorType | None, doubted: bool) -> TensorType:
+    """The type that says more; where the declared one is doubted, the inferred one if it can."""
+    if declared is None or (doubted and not _vague(inferred)):
         return inferred or unknown_type()
     return inferred if inferred is not None and declared.shape is None else declared
 

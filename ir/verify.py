@@ -85,9 +85,19 @@ def _verify_node(graph: Graph, node: Node, known: set[str]) -> None:
         if result not in graph.types:
             raise ModelFailure(f"the value '{result}' has no type", node=node.label)
         if not agree(graph.types[result], kind):
+            declared, found = spelled(graph.types[result], kind)
             raise ModelFailure(
-                f"'{result}' is declared as {graph.types[result]}, but is {kind}", node=node.label
+                f"'{result}' is declared as {declared}, but is {found}", node=node.label
             )
+
+
+def spelled(*kinds: TensorType) -> list[str]:
+    """Types as the text form writes them; equal names of long lists of scales are equal lists."""
+    # The text form checks what it reads with this module.
+    from .text.types import TypePrinter
+
+    printer = TypePrinter(())
+    return [printer.type(kind) for kind in kinds]
 
 
 def agree(declared: TensorType, inferred: TensorType) -> bool:

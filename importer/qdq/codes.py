@@ -103,7 +103,7 @@ def _lift(boundary: Boundary, rule: CodesRule) -> None:
         quantize = boundary.rewriter.node(node_id).op
         assert isinstance(quantize, Quantize)
         # Per-axis parameters would have to be traced back through the operator.
-        form = rule(boundary, quantize.out, False) if quantize.out.per_tensor else None
+        form = _form(boundary, rule, quantize.out, False) if quantize.out.per_tensor else None
         if not isinstance(form, OnCodes):
             return
         forms.append((node_id, quantize, form))
@@ -129,6 +129,19 @@ def _swap(boundary: Boundary, quantize_id: NodeId, quantize: Quantize, form: OnC
     )
 
 
+def _form(
+    boundary: Boundary, rule: CodesRule, params: QuantParams | None, exact: bool
+) -> OnCodes | Refusal:
+    """What the rule answers; a refusal where the operator needs a rank that is not known."""
+    form = rule(boundary, params, exact)
+    kind = boundary.type(0)
+    if isinstance(form, Refusal) or kind.shape is not None:
+        return form
+    codes = kind if params is None else quantized(params, None)
+    others = [boundary.rewriter.types[name] for name in form.others]
+    return boundary.misfit(form.op, [codes, *others]) or form
+
+
 def on_codes(boundary: Boundary, rule: CodesRule) -> Refusal | None:
     """Let an operator whose data is quantized, or is plain codes, act on the codes."""
     kind = boundary.type(0)
@@ -141,7 +154,7 @@ def on_codes(boundary: Boundary, rule: CodesRule) -> Refusal | None:
             detail=f"'{boundary.name(0)}' arrives as float: put a QuantizeLinear and a "
             "DequantizeLinear before it",
         )
-    form = rule(boundary, value.params, True)
+    form = _form(boundary, rule, value.params, True)
     if isinstance(form, Refusal):
         return form
     if isinstance(form.op, Identity):
@@ -163,7 +176,7 @@ def _on_integers(boundary: Boundary, rule: CodesRule, kind: TensorType) -> Refus
     # Shape arithmetic on int64 is left to the reference operators: it is no tensor data.
     if kind.quant is None and kind.dtype.bits > 16:
         return None
-    form = rule(boundary, kind.quant, True)
+    form = _form(boundary, rule, kind.quant, True)
     if isinstance(form, Refusal):
         return form
     result = boundary.node.results[0]

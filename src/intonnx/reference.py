@@ -2,11 +2,47 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import onnx
 from onnx.reference import ReferenceEvaluator
 from onnx.reference.op_run import OpRun
 
 NewOps = list[type[OpRun]]
+
+
+class BatchNormalization(OpRun):
+    """The reference takes the momentum of opsets 9 to 13 for a sign of training, and so it trains.
+
+    Only opset 14 and later say whether they do. Source: ONNX BatchNormalization-9 and -14.
+    """
+
+    op_domain = ""
+
+    def _run(
+        self,
+        x: Any,
+        scale: Any,
+        bias: Any,
+        mean: Any,
+        variance: Any,
+        epsilon: float = 1e-5,
+        momentum: float = 0.9,
+        training_mode: int = 0,
+    ) -> tuple[Any, ...]:
+        results: tuple[Any, ...] = ()
+        if training_mode:
+            axes = tuple(axis for axis in range(x.ndim) if axis != 1)
+            before, (mean, variance) = (mean, variance), (x.mean(axis=axes), x.var(axis=axes))
+            results = tuple(
+                (old * momentum + new * (1 - momentum)).astype(x.dtype)
+                for old, new in zip(before, (mean, variance), strict=True)
+            )
+        a, b, m, v = (
+            array.reshape(-1, *[1] * (x.ndim - 2)) for array in (scale, bias, mean, variance)
+        )
+        y = a * (x - m) / (v + epsilon) ** 0.5 + b
+        return (y.astype(x.dtype), *results)
 
 
 def evaluator(model: onnx.ModelProto, new_ops: NewOps | None = None) -> ReferenceEvaluator:
@@ -15,6 +51,7 @@ def evaluator(model: onnx.ModelProto, new_ops: NewOps | None = None) -> Referenc
     The reference operators begin at newer opsets than the operators themselves: where there is
     none for the model's opset, one that reads the same inputs and attributes stands in.
     """
+    new_ops = [BatchNormalization, *(new_ops or [])]
     try:
         return ReferenceEvaluator(model, new_ops=new_ops)
     except Exception:  # the evaluator raises many kinds

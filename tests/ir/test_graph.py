@@ -135,7 +135,7 @@ WRONG: dict[str, tuple[Graph, str]] = {
     ),
     "type": (
         chain(types={**chain().types, "y": plain(DType.F64, ("N", 2))}),
-        r"node 'D' .*: 'y' is declared as .*F64.*, but is .*F32",
+        r"node 'D' .*: 'y' is declared as f64.*, but is f32",
     ),
     "rank": (chain(types={**chain().types, "y": plain(DType.F32, (2,))}), "'y' is declared as"),
     "default": (chain(defaults={"q": np.zeros(1)}), "'q' has a default, but is no graph input"),

@@ -55,6 +55,22 @@ def test_a_float_pad(pads: list[int], attrs: dict[str, Any], opset: int) -> None
     same(build, IMAGE)
 
 
+@pytest.mark.parametrize("opset", [11, 13, 14, 15, 21])
+@pytest.mark.parametrize("folded", [False, True])
+def test_a_float_batch_normalization_does_not_train(opset: int, folded: bool) -> None:
+    """The reference takes the momentum that opsets before 14 had for a sign of training."""
+    build = Builder(opset)
+    rng = np.random.default_rng(1)
+    names = [build.constant(name, rng.uniform(0.5, 2, 3).astype(np.float32)) for name in "sbmv"]
+    x = build.feed("x", IMAGE, np.float32)
+    data = x
+    if folded:
+        data = build.constant("c", rng.normal(size=IMAGE).astype(np.float32))
+    value = build.node("BatchNormalization", [data, *names])
+    build.output(build.node("Add", [value, x]) if folded else value)
+    same(build, IMAGE)
+
+
 def same(build: Builder, shape: tuple[int, ...]) -> None:
     model = build.model()
     x: Array = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
