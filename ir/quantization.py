@@ -57,9 +57,11 @@ def expand(params: QuantParams, shape: tuple[int, ...]) -> tuple[Array, Array]:
     """Scale (float32) and zero point (int64) that broadcast over a tensor of this shape."""
     if params.block is None or params.axis is None:
         return params.along(len(shape))
-    axis, size = params.axis, shape[params.axis]
+    scale, zero = (expand_blocks(a, params, shape) for a in (params.scale, params.zero_point))
+    return scale, zero
 
-    def repeated(array: Array) -> Array:
-        return np.repeat(array, params.block or 1, axis=axis).take(range(size), axis=axis)
 
-    return repeated(params.scale), repeated(params.zero_point)
+def expand_blocks(values: Array, params: QuantParams, shape: tuple[int, ...]) -> Array:
+    """One value for each block of parameters with blocks, spread over a tensor of this shape."""
+    axis = params.axis or 0
+    return np.repeat(values, params.block or 1, axis=axis).take(range(shape[axis]), axis=axis)

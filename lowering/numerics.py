@@ -6,9 +6,10 @@ from typing import Literal, get_args
 
 from intonnx.ir.errors import CompileFailure
 
-Numerics = Literal["qlinear", "qdq"]
+Numerics = Literal["qlinear", "qdq", "fixed"]
 """`qlinear`: exact integer sums and one float32 multiplier, as the QLinear operators of ONNX do.
-`qdq`: the literal meaning of a QDQ model: dequantize, the float operator, quantize."""
+`qdq`: the literal meaning of a QDQ model: dequantize, the float operator, quantize.
+`fixed`: integers alone, multipliers of 31 bits and rounding shifts: the same on every machine."""
 
 
 def checked_numerics(name: str) -> Numerics:

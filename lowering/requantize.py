@@ -1,6 +1,7 @@
 """The one home of multiplier arithmetic: from accumulators and codes to codes.
 
-Sources: ONNX QuantizeLinear-21 and QLinearConv-10; measured on onnxruntime's CPU kernels.
+Sources: ONNX QuantizeLinear-21 and QLinearConv-10; measured on onnxruntime's CPU kernels; for the
+numerics `fixed` see `fixed_point`.
 """
 
 from __future__ import annotations
@@ -9,9 +10,16 @@ from collections.abc import Callable
 
 import numpy as np
 
-from intonnx.ir.quantization import all_codes, dequantize_array, quantize_array
+from intonnx.ir.errors import CompileFailure
+from intonnx.ir.quantization import (
+    all_codes,
+    dequantize_array,
+    expand_blocks,
+    quantize_array,
+)
 from intonnx.ir.types import Array, QuantParams
 
+from . import fixed_point
 from .numerics import Numerics
 
 
@@ -65,7 +73,10 @@ def requantize_accumulator(
     """A function from an accumulator (whole numbers of any numpy type) to codes.
 
     `qlinear`: f32(acc) * (x.scale / out.scale). `qdq`: (f32(acc) * x.scale) / out.scale.
+    `fixed`: see `requantize_whole`.
     """
+    if numerics == "fixed":
+        return requantize_whole(x, out, rank)
     k = multiplier(x, out, rank)
     if numerics != "qlinear" or k is None:
         return lambda acc: quantize_array(dequantize_array(acc, x), out)
@@ -78,6 +89,61 @@ def requantize_accumulator(
         return round_to_codes(v, out)
 
     return run
+
+
+def requantize_whole(x: QuantParams, out: QuantParams, rank: int) -> Callable[[Array], Array]:
+    """A function from codes or accumulators to codes in integers alone: the numerics `fixed`.
+
+    The multiplier is that of x.scale / out.scale, one for each pair of scales that meet. Raises
+    CompileFailure when both sides have blocks, but other ones.
+    """
+    if x.block is not None or out.block is not None:
+        return _requantize_blocks(x, out)
+    (scale, zero), (out_scale, _) = x.along(rank), out.along(rank)
+    scaling = fixed_point.Scaling(fixed_point.ratio(scale, out_scale), farthest(out))
+
+    def run(codes: Array) -> Array:
+        if np.any(zero):
+            codes = codes.astype(np.int64) - zero
+        return limited(scaling(codes), out)
+
+    return run
+
+
+def _requantize_blocks(x: QuantParams, out: QuantParams) -> Callable[[Array], Array]:
+    """As `requantize_whole`: each block has its multiplier, whose places are known at run time."""
+    blocked = x if x.block is not None else out
+    same = (x.axis, x.block) == (out.axis, out.block)
+    if not (same or x.per_tensor or out.per_tensor):
+        raise CompileFailure("no fixed form: codes with blocks become codes with other blocks")
+    factor = fixed_point.ratio(x.scale, out.scale)
+
+    def run(codes: Array) -> Array:
+        m, shift, zero, out_zero = (
+            expand_blocks(array, blocked, codes.shape) if array.ndim else array
+            for array in (factor.m, factor.shift, x.zero_point, out.zero_point)
+        )
+        scaling = fixed_point.Scaling(fixed_point.Multiplier(m, shift, factor.error), farthest(out))
+        v = scaling(codes.astype(np.int64) - zero) + out_zero
+        codes_out: Array = np.clip(v, out.qmin, out.qmax).astype(out.storage.numpy)
+        return codes_out
+
+    return run
+
+
+def farthest(out: QuantParams) -> int:
+    """The largest distance of a code from the zero point: what a result is limited to, or less."""
+    zeros = out.zero_point
+    return max(out.qmax - int(zeros.min()), int(zeros.max()) - out.qmin)
+
+
+def limited(v: Array, out: QuantParams) -> Array:
+    """Codes of whole quanta (int64, given up): limited, with the zero point added."""
+    _, zero = out.along(v.ndim)
+    v += zero
+    np.clip(v, out.qmin, out.qmax, out=v)
+    codes: Array = v.astype(out.storage.numpy)
+    return codes
 
 
 def dequantize_accumulator(x: QuantParams, rank: int) -> Callable[[Array], Array]:
@@ -100,11 +166,14 @@ def _real(acc: Array, zero: Array) -> Array:
     return real
 
 
-def requantize_table(x: QuantParams, out: QuantParams) -> Array:
+def requantize_table(x: QuantParams, out: QuantParams, numerics: Numerics = "qlinear") -> Array:
     """quantize(dequantize(code)) for every code of `x`, which is 8 or 16 bits wide and per tensor.
 
-    The entry of a code is at its unsigned bit pattern.
+    Under `fixed` a multiplier takes their place. The entry of a code is at its unsigned bit
+    pattern.
     """
+    if numerics == "fixed":
+        return requantize_whole(x, out, 1)(all_codes(x))
     return quantize_array(dequantize_array(all_codes(x), x), out)
 
 

@@ -45,11 +45,9 @@ def real_kernel(function: CodesFunction, context: Context) -> Kernel:
     if a is not None and b is not None:
         return pair_kernel(function(a[:, None], b), context)
     if a is not None and scalars[1] is not None:
-        row = _one_constant(function(a, scalars[1]), 0)
-        return lambda operands: (row(operands[0], operands[1]),)
+        return row_kernel(function(a, scalars[1]), 0)
     if b is not None and scalars[0] is not None:
-        row = _one_constant(function(scalars[0], b), 1)
-        return lambda operands: (row(operands[0], operands[1]),)
+        return row_kernel(function(scalars[0], b), 1)
     real_a, real_b = (_reals(kind, context.constant(i)) for i, kind in enumerate(kinds))
     return lambda operands: (np.asarray(function(real_a(operands[0]), real_b(operands[1]))),)
 
@@ -62,6 +60,12 @@ def has_table(kind: TensorType) -> bool:
 def pair_kernel(table: Array, context: Context) -> Kernel:
     """Look up pairs of 8-bit codes that broadcast in a table [256, 256]."""
     find = _pairs(table, context)
+    return lambda operands: (find(operands[0], operands[1]),)
+
+
+def row_kernel(row: Array, data: int) -> Kernel:
+    """Look up the codes of one operand in a table [256]: the other one has one element."""
+    find = _one_constant(row, data)
     return lambda operands: (find(operands[0], operands[1]),)
 
 

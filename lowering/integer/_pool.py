@@ -59,7 +59,7 @@ class Windows:
         return slice(start, start + max(0, (self.counts[axis] - 1) * stride + 1), stride)
 
     def cell_counts(self, *, with_padding: bool) -> Array:
-        """float32 [*counts]: the cells of each window that hold data, or data and padding.
+        """int64 [*counts]: the cells of each window that hold data, or data and padding.
 
         1 where there is none.
         """
@@ -70,8 +70,7 @@ class Windows:
             starts = np.arange(count) * op.strides[i] - self.pads[i]
             at = starts[:, None] + np.arange(op.kernel[i]) * op.dilations[i]
             total = total[..., None] * ((at >= -before) & (at < size + after)).sum(axis=1)
-        counts: Array = np.maximum(total, 1).astype(np.float32)
-        return counts
+        return np.maximum(total, 1)
 
 
 def channels_first(x: Array, channels_last: bool) -> Array:

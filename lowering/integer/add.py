@@ -12,12 +12,15 @@ from intonnx.ir.types import Array, static_shape
 from intonnx.lowering.binary import qlinear_add_fits, qlinear_add_table, swaps_operands
 
 from ._binary import literal_kernel, pair_kernel
+from ._fixed_binary import fixed_kernel, sums
 from .kernel import Context, Kernel, kernels
 
 
 @kernels.register(Add)
 def add(op: Add, context: Context) -> Kernel:
     """QLinearAdd where it exists and is right; its last bit depends on how the shapes broadcast."""
+    if context.numerics == "fixed":
+        return fixed_kernel(sums(1), op.out, context)
     a, b = context.operand(0), context.operand(1)
     if context.numerics != "qlinear" or not qlinear_add_fits(a, b, op.out):
         return literal_kernel(np.add, op.out, context)
@@ -39,4 +42,6 @@ def add(op: Add, context: Context) -> Kernel:
 @kernels.register(Subtract)
 def subtract(op: Subtract, context: Context) -> Kernel:
     """Literal arithmetic: no QLinear operator exists."""
+    if context.numerics == "fixed":
+        return fixed_kernel(sums(-1), op.out, context)
     return literal_kernel(np.subtract, op.out, context)

@@ -14,10 +14,11 @@ from intonnx.ir.ops.global_avg_pool import (
     GlobalAvgPool2d,
     GlobalAvgPool3d,
 )
-from intonnx.ir.types import Array, QuantParams
-from intonnx.lowering.pooling import global_multiplier, has_global_kernel
+from intonnx.ir.types import Array, QuantParams, TensorType, static_shape
+from intonnx.lowering.pooling import global_multiplier, has_global_kernel, spatial_sizes
 from intonnx.lowering.requantize import round_to_codes
 
+from ._fixed_mean import FixedMean
 from ._pool import as_given, channels_first, dequantized
 from .exact import INT32_LIMIT
 from .kernel import Context, Kernel, kernels
@@ -29,6 +30,8 @@ _LANES = 4
 def global_avg_pool(op: GlobalAvgPool, context: Context) -> Kernel:
     """QLinearGlobalAveragePool where onnxruntime has it, else and in `qdq` the literal mean."""
     x = context.operand(0)
+    if context.numerics == "fixed":
+        return _fixed(op, x)
     fused = context.numerics == "qlinear" and has_global_kernel(op, x)
     mean = mean_of_codes if fused else _mean_of_values
 
@@ -39,15 +42,35 @@ def global_avg_pool(op: GlobalAvgPool, context: Context) -> Kernel:
     return run
 
 
+def _fixed(op: GlobalAvgPool, x: TensorType) -> Kernel:
+    mean = FixedMean(x.params, op.out)
+    sizes = None if x.shape is None else static_shape(spatial_sizes(op, x.shape))
+    if sizes is not None:
+        mean.prepare(np.array(math.prod(sizes)))
+
+    def run(operands: Sequence[Any]) -> tuple[Array, ...]:
+        codes = channels_first(operands[0], op.channels_last)
+        count = math.prod(codes.shape[2:])
+        return (as_given(mean(_sums(codes, x.params), np.array(count)), op.channels_last),)
+
+    return run
+
+
 def mean_of_codes(codes: Array, x: QuantParams, out: QuantParams) -> Array:
     """(sum - zero_point * count) * (x.scale / (out.scale * count)) for codes [N, C, *spatial]."""
-    axes = tuple(range(2, codes.ndim))
+    v = _sums(codes, x).astype(np.float32)
+    v *= global_multiplier(x, out, math.prod(codes.shape[2:]))
+    return round_to_codes(v, out)
+
+
+def _sums(codes: Array, x: QuantParams) -> Array:
+    """int64 sums of (code - zero point) [N, C, 1, ...] for codes [N, C, *spatial]."""
     count = math.prod(codes.shape[2:])
     largest = max(abs(x.storage.low), x.storage.high) * count
-    sums = codes.sum(axes, np.int32 if largest < INT32_LIMIT else np.int64, keepdims=True)
-    v = (sums.astype(np.int64) - x.scalar_zero_point * count).astype(np.float32)
-    v *= global_multiplier(x, out, count)
-    return round_to_codes(v, out)
+    dtype = np.int32 if largest < INT32_LIMIT else np.int64
+    sums = codes.sum(tuple(range(2, codes.ndim)), dtype, keepdims=True)
+    whole: Array = sums.astype(np.int64) - x.scalar_zero_point * count
+    return whole
 
 
 def _mean_of_values(codes: Array, x: QuantParams, out: QuantParams) -> Array:

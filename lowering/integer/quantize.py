@@ -14,6 +14,7 @@ from intonnx.lowering.requantize import (
     look_up,
     requantize_accumulator,
     requantize_table,
+    requantize_whole,
     round_to_codes,
 )
 
@@ -76,8 +77,10 @@ def requantize_function(
     if x.storage.bits > 16:
         return requantize_accumulator(x, out, rank, context.numerics)
     if x.per_tensor and out.per_tensor:
-        table = requantize_table(x, out)
+        table = requantize_table(x, out, context.numerics)
         return lambda codes: look_up(table, codes)
+    if context.numerics == "fixed":
+        return requantize_whole(x, out, rank)
     return lambda codes: quantize_array(dequantize_array(codes, x), out)
 
 

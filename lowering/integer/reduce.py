@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from intonnx.ir.ops.reduce import Mean, ReduceMax, ReduceMin, Sum
-from intonnx.ir.types import Array, QuantParams, TensorType
+from intonnx.ir.types import Array, QuantParams, TensorType, static_shape
 from intonnx.lowering.reductions import INT32_LIMIT, mean_multiplier
 from intonnx.lowering.requantize import round_to_codes
 
+from ._fixed_mean import FixedMean
 from .kernel import Context, Kernel, kernels
 
 
@@ -27,6 +28,8 @@ def sum_of_codes(op: Sum, context: Context) -> Kernel:
 def mean(op: Mean, context: Context) -> Kernel:
     """f32(sum) * f32(x.scale / (out.scale * count)); in `qdq` the float operators one by one."""
     x = context.operand(0)
+    if context.numerics == "fixed":
+        return _fixed_mean(op, x)
 
     def run(operands: Sequence[Any]) -> tuple[Array, ...]:
         codes: Array = operands[0]
@@ -34,6 +37,21 @@ def mean(op: Mean, context: Context) -> Kernel:
         v = np.asarray(_sums(codes, x, op.axes, op.keepdims), np.float32)
         k = mean_multiplier(x.params, op.out, count) if context.numerics == "qlinear" else None
         return (_rounded(v, k, count, x.params, op.out),)
+
+    return run
+
+
+def _fixed_mean(op: Mean, x: TensorType) -> Kernel:
+    mean = FixedMean(x.params, op.out)
+    known = None if x.shape is None else static_shape(op.counted(x.shape))
+    if known is not None:
+        mean.prepare(np.array(math.prod(known)))
+
+    def run(operands: Sequence[Any]) -> tuple[Array, ...]:
+        codes: Array = operands[0]
+        sums = _sums(codes, x, op.axes, op.keepdims)
+        count = math.prod(codes.shape[axis] for axis in op.axes)
+        return (mean(sums, np.array(count)),)
 
     return run
 
