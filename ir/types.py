@@ -263,8 +263,13 @@ class QuantParams(Record):
         return self.scale.reshape(shape), self.zero_point.reshape(shape)
 
     def with_axis(self, axis: int | None) -> QuantParams:
-        """The same parameters along another axis, after a transpose or reshape."""
-        return self.model_copy(update={"axis": axis})
+        """The same parameters along another axis, after a transpose or reshape.
+
+        Raises ValueError for a negative axis, or None where there is more than one scale.
+        """
+        moved = self.model_copy(update={"axis": axis})
+        moved._check_shapes()
+        return moved
 
 
 def accumulator(

@@ -49,10 +49,7 @@ def _clip(
     exact: bool,
 ) -> OnCodes | Refusal:
     if params is not None and not params.per_tensor:
-        return Refusal(
-            code=Code.PER_AXIS_INPUT,
-            detail=f"'{boundary.name(0)}' has a scale for each channel: quantize it per tensor",
-        )
+        return _of_channels(boundary, params, low, high)
     if params is None or boundary.type(0).is_integer:
         # The model limits integers, which may be codes: the bounds are integers too.
         return _of_integers(boundary.type(0).dtype, low, high)
@@ -66,6 +63,20 @@ def _clip(
     highest = params.qmax if high is None else _code(high, params)
     # ONNX gives the upper bound when the bounds are the wrong way round.
     return OnCodes(Clip(low=min(lowest, highest), high=highest))
+
+
+def _of_channels(
+    boundary: Boundary, params: QuantParams, low: float | None, high: float | None
+) -> OnCodes | Refusal:
+    """Zero is the code 0 of every channel of an accumulator; other bounds differ in their codes."""
+    sums = params.storage.bits > 16 and params.block is None and not np.any(params.zero_point)
+    if not sums or low not in (0.0, None) or high not in (0.0, None):
+        return Refusal(
+            code=Code.PER_AXIS_INPUT,
+            detail=f"'{boundary.name(0)}' has a scale for each channel: quantize it per tensor",
+        )
+    highest = params.qmax if high is None else 0
+    return OnCodes(Clip(low=min(params.qmin if low is None else 0, highest), high=highest))
 
 
 def _of_integers(dtype: DType, low: float | None, high: float | None) -> OnCodes:

@@ -7,6 +7,7 @@ from intonnx.importer.qdq.codes import OnCodes, whole
 from intonnx.importer.registry import commutes
 from intonnx.ir.graph import Refusal
 from intonnx.ir.ops.top_k import TopK
+from intonnx.ir.reasons import Code
 from intonnx.ir.types import QuantParams
 
 from ._integers import integers
@@ -21,6 +22,12 @@ def top_k_on_codes(
 
     The number of elements may be computed at run time.
     """
+    if params is not None and params.storage.bits > 16:
+        return Refusal(
+            code=Code.INPUT_NOT_QUANTIZED,
+            detail=f"'{boundary.name(0)}' arrives as {params.storage} sums: put a QuantizeLinear "
+            "and a DequantizeLinear before it",
+        )
     if exact and params is not None and params.per_tensor:
         refusal = order_refusal(boundary.name(0), params)
         if refusal is not None:

@@ -130,6 +130,14 @@ def test_parameters_broadcast_along_their_axis() -> None:
     assert params().along(4)[0].shape == ()
 
 
+@pytest.mark.parametrize("axis", [-1, None])
+def test_the_axis_of_parameters_stays_one(axis: int | None) -> None:
+    params = QuantParams(storage=DType.I8, scale=[1, 2], zero_point=[0, 0], axis=0)
+    assert params.with_axis(3).axis == 3
+    with pytest.raises(ValueError, match="axis"):
+        params.with_axis(axis)
+
+
 def test_accumulators_have_zero_point_zero() -> None:
     found = accumulator(np.array([0.5, 2], np.float32), 1)
     assert found == QuantParams(storage=DType.I32, scale=[0.5, 2], zero_point=[0, 0], axis=1)

@@ -142,3 +142,50 @@ def test_sums_that_are_clipped_and_not_quantized(form: Any) -> None:
     np.testing.assert_allclose(intonnx.compile(graph).run(feeds)["y"], wanted, rtol=1e-6)
     found = run_onnxruntime(intonnx.to_onnx(graph, form=form), feeds, optimized=False)["y"]
     np.testing.assert_allclose(found, wanted, rtol=1e-6)
+
+
+@pytest.mark.parametrize("form", ["qlinear", "qdq"])
+@pytest.mark.parametrize("scale", [0.02, [0.02, 0.01, 0.03, 0.004]])
+@pytest.mark.parametrize("op_type", ["Relu", "Clip"])
+def test_a_relu_between_a_convolution_and_a_sum(op_type: str, scale: Any, form: Any) -> None:
+    """conv + relu + add + relu: zero is the code 0 of every channel's sums."""
+    rng = np.random.default_rng(5)
+    build = Builder(21)
+    x = build.operand(Fed("x", (1, 4, 5, 5), u8(0.05, 128)), 0)
+    codes = rng.integers(-128, 128, (4, 4, 3, 3))
+    w = build.operand(Held(codes, s8(scale, 0, None if scale == 0.02 else 0)), 1)
+    limits = [build.constant("low", np.float32(0))] if op_type == "Clip" else []
+    conv = build.node("Conv", [x, w], pads=[1, 1, 1, 1])
+    total = build.node("Add", [build.node(op_type, [conv, *limits]), x])
+    build.output(build.quantize(build.node("Relu", [total]), u8(0.3, 40), "y"), np.uint8)
+    model = build.model()
+    graph = intonnx.import_model(model)
+    assert intonnx.coverage(graph).float == 0
+    feeds = {"x": rng.normal(0, 3, (1, 4, 5, 5)).astype(np.float32)}
+    wanted = run_onnxruntime(model, feeds, optimized=False)["y"]
+    ours = intonnx.compile(graph).run(feeds)["y"]
+    assert np.abs(ours.astype(int) - wanted).max() <= 1
+    found = run_onnxruntime(intonnx.to_onnx(graph, form=form), feeds, optimized=False)["y"]
+    assert np.abs(found.astype(int) - ours).max() <= (form == "qdq")
+
+
+def test_channels_have_no_common_code_for_other_bounds() -> None:
+    build = Builder(21)
+    x = build.operand(Fed("x", (1, 2, 3, 3), u8(0.05, 128)), 0)
+    w = build.operand(Held(np.ones((2, 2, 1, 1)), s8([0.02, 0.01], 0, 0)), 1)
+    conv = build.node("Conv", [x, w])
+    build.node("Clip", [conv, "", build.constant("high", np.float32(6))], name="y")
+    build.output("y", np.float32)
+    assert refusal_of(build.model(), "Clip")[0] == "per-axis-input"
+
+
+def test_the_end_of_the_storage_range_does_not_limit_wider_sums() -> None:
+    build = Builder(21)
+    x = build.dequantize(build.feed("x", (1, 2), np.uint16), Params(np.uint16, 1.0, 0))
+    w = build.dequantize(build.feed("w", (2, 1), np.uint16), Params(np.uint16, 1.0, 0))
+    build.output(build.node("Relu", [build.node("MatMul", [x, w])], name="y"), np.float32)
+    graph = intonnx.import_model(build.model())
+    assert intonnx.coverage(graph).float == 0
+    full = np.full((1, 2), 65535, np.uint16)
+    found = intonnx.compile(graph).run({"x": full, "w": full.T})["y"]
+    np.testing.assert_array_equal(found, np.float32(2 * 65535**2))

@@ -14,7 +14,19 @@ from intonnx.ir.op import Op
 from intonnx.ir.ops.top_k import TopK
 from intonnx.ir.types import DType, plain
 from support import strategies
-from support.models import MICROSOFT, Array, Builder, Fed, Params, run_inputs, s8, s16, u8, u16
+from support.models import (
+    MICROSOFT,
+    Array,
+    Builder,
+    Fed,
+    Held,
+    Params,
+    run_inputs,
+    s8,
+    s16,
+    u8,
+    u16,
+)
 from support.movers import kind, names_of
 from support.runtime import run_onnxruntime
 from support.wings import check_model, refusal_of
@@ -155,3 +167,13 @@ def test_one_result_alone(x: Params, form: Any, which: str) -> None:
 )
 def test_refusals(x: Fed, code: str) -> None:
     assert refusal_of(model(x, None), "TopK")[0] == code
+
+
+def test_sums_are_refused() -> None:
+    build = Builder(21)
+    x = build.operand(Fed("x", (2, 3), u8(0.25, 100)), 0)
+    w = build.operand(Held(np.ones((3, 4)), s8([0.5] * 4, 0, 1)), 1)
+    product = build.node("MatMul", [x, w])
+    build.node("TopK", [product, build.constant("k", np.asarray([2]))], name="y", results=2)
+    build.output("y", np.float32)
+    assert refusal_of(build.model(), "TopK")[0] == "input-not-quantized"
