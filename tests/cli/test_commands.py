@@ -192,6 +192,19 @@ def test_run_writes_files_for_readmemh(
     assert again.stderr.startswith(f"intonnx: error: {folder}: exists already")
 
 
+def test_report_writes_a_page(invoke: Invoke, model: Path, image: Path, tmp_path: Path) -> None:
+    page = tmp_path / "report.html"
+    result = invoke("report", model, "-o", page, "--input", f"x={image}")
+    assert result.exit_code == 0, result.stderr
+    assert result.stdout.startswith(f"{page}: 5 operators")
+    text = page.read_text()
+    assert "the given inputs" in text
+    assert "no-integer-form" in text
+    absent = invoke("report", model, "-o", tmp_path / "absent" / "report.html")
+    assert absent.exit_code == 2
+    assert "there is no folder" in absent.stderr
+
+
 def test_diff_says_what_changed(invoke: Invoke, model: Path, tmp_path: Path) -> None:
     same = invoke("diff", model, model)
     assert (same.exit_code, same.stdout) == (0, "no difference\n")

@@ -218,6 +218,28 @@ def verify(
 
 
 @app.command()
+def report(
+    model: Model,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="REPORT.html", help="Page to write.")
+    ],
+    inputs: InputFiles = None,
+    samples: Annotated[int, typer.Option(min=1, help="Number of random inputs.")] = 1,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the random inputs.")] = 0,
+) -> None:
+    """Write a page to look at: the graph, what is float and why, ranges, histograms, errors.
+
+    One file that opens offline. Histograms come from --input, or from random inputs over the
+    ranges of the model's quantizers.
+    """
+    from .files import check_output
+    from .reporting import make_report
+
+    check_output(output, model)
+    make_report(model, output, inputs or [], samples, seed)
+
+
+@app.command()
 def diff(
     first: Annotated[Path, typer.Argument(metavar="A", help="ONNX model, or a saved graph.")],
     second: Annotated[Path, typer.Argument(metavar="B", help="Another one.")],
