@@ -91,6 +91,14 @@ class NodeView:
         """Leave the node as `onnx.<op_type>`, with a reason when there is one."""
         self._translation.keep(self, refusal)
 
+    def literal(self) -> None:
+        """Compute the node where all is constant, else leave it as `onnx.<op_type>`."""
+        self._translation.literal(self)
+
+    def limit(self, low: int, high: int) -> None:
+        """Say that the first result, which holds integers, has none below `low` or above `high`."""
+        self._translation.limits[self.output()] = low, high
+
     def keep_for_parameters(self) -> None:
         """Leave the node because a scale or zero point is no constant: `params` gave None."""
         detail = f"a scale or zero point of {self.label} is computed at run time"
@@ -122,8 +130,13 @@ class NodeView:
         return make_params(scales, zeros, storage, rank=rank, axis=axis, node=self.label)
 
     def codes(self, name: str, params: QuantParams) -> str:
-        """The value with these parameters in its type: itself, a retyped constant, or a cast."""
+        """The value with these parameters in its type: itself, a retyped constant, or a cast.
+
+        Where a Clip of integers made it, the range in the type is that of the Clip.
+        """
         kind = self._translation.type_of(name)
+        if (limits := self._translation.limits.get(name)) is not None:
+            params = params.limited(*limits)
         if kind.quant == params:
             return name
         if kind.dtype is not params.storage:

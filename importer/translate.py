@@ -66,6 +66,8 @@ class Translation:
         self._uses.update(value.name for value in graph.output)
         self._uses.update(name for node in graph.node for name in captured_names(node))
         self._shapes: dict[str, Array] = {}
+        self.limits: dict[str, tuple[int, int]] = {}
+        """The ranges that integers are known to have, by the results of Clip nodes."""
         self._named = Counter(node.name for node in graph.node)
         self._inputs = [value.name for value in graph.input]
         for value in graph.input:
@@ -105,8 +107,13 @@ class Translation:
             rule = import_rule(domain, proto.op_type, view.version)
             if rule is not None:
                 rule(view)
-            elif not self._computed(view):
-                self.keep(view, None)
+            else:
+                self.literal(view)
+
+    def literal(self, view: NodeView) -> None:
+        """Compute a node whose inputs are constant, keep any other."""
+        if not self._computed(view):
+            self.keep(view, None)
 
     def _computed(self, view: NodeView) -> bool:
         results = fold(view, self.constants, self.types, self._model.opsets)

@@ -262,6 +262,30 @@ class QuantParams(Record):
         shape[self.axis] = self.scale.size
         return self.scale.reshape(shape), self.zero_point.reshape(shape)
 
+    @property
+    def is_narrow(self) -> bool:
+        """Whether the codes use less than the range of the storage type."""
+        return (self.qmin, self.qmax) != (self.storage.low, self.storage.high)
+
+    def limited(self, low: int | None, high: int | None) -> QuantParams:
+        """The same parameters for codes from `low` to `high`; None for a whole side.
+
+        Limits beyond the storage range do not limit, and are not kept.
+        """
+        low = None if low is None or low <= self.storage.low else min(low, self.storage.high)
+        high = None if high is None or high >= self.storage.high else max(high, self.storage.low)
+        # Limits the wrong way round leave the upper one, as in ONNX Clip.
+        low = high if low is not None and high is not None and low > high else low
+        return self.model_copy(update={"low": low, "high": high})
+
+    def covers(self, other: QuantParams) -> bool:
+        """Whether codes with the other parameters mean the same with these, and are in range."""
+        return (
+            self.qmin <= other.qmin
+            and other.qmax <= self.qmax
+            and self.limited(None, None) == other.limited(None, None)
+        )
+
     def with_axis(self, axis: int | None) -> QuantParams:
         """The same parameters along another axis, after a transpose or reshape.
 

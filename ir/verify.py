@@ -56,12 +56,22 @@ def misfit(array: Array, kind: TensorType) -> str | None:
         return f"the array has shape {array.shape}, the type {kind.shape}"
     if kind.dtype is DType.STRING and not all(isinstance(item, str) for item in array.flat):
         return "not every element is a string"
-    # A wider numpy type holds the elements of these.
-    if kind.is_integer and kind.dtype.bits < 8 and array.size:
-        low, high = int(array.min()), int(array.max())
-        if low < kind.dtype.low or high > kind.dtype.high:
-            return f"the elements {low} to {high} leave the range of {kind.dtype}"
-    return None
+    return _beyond(array, kind)
+
+
+def _beyond(array: Array, kind: TensorType) -> str | None:
+    """Why elements leave a range that is narrower than that of the numpy type, or None."""
+    narrow = kind.quant is not None and kind.quant.is_narrow
+    # A wider numpy type holds the elements of types under 8 bits.
+    if not array.size or not kind.is_integer or (kind.dtype.bits >= 8 and not narrow):
+        return None
+    low, high = (kind.quant.qmin, kind.quant.qmax) if kind.quant is not None else (
+        kind.dtype.low, kind.dtype.high)  # fmt: skip
+    least, most = int(array.min()), int(array.max())
+    if low <= least and most <= high:
+        return None
+    limits = f", {low} to {high}" if narrow else ""
+    return f"the elements {least} to {most} leave the range of {kind.dtype}{limits}"
 
 
 def _verify_node(graph: Graph, node: Node, known: set[str]) -> None:

@@ -185,11 +185,23 @@ def check_inputs(graph: Graph, inputs: Mapping[str, Array]) -> dict[str, Array]:
     return checked
 
 
+def _beyond(array: Array, kind: TensorType) -> str | None:
+    """What a caller's codes have that the narrower range in their type says they have not."""
+    if kind.quant is None or not kind.quant.is_narrow or not array.size:
+        return None
+    low, high = kind.quant.qmin, kind.quant.qmax
+    if low <= int(array.min()) and int(array.max()) <= high:
+        return None
+    return f"has codes from {array.min()} to {array.max()}, not from {low} to {high}"
+
+
 def _checked(name: str, value: object, kind: TensorType, symbols: dict[str, int]) -> Array:
     array = np.asarray(value)
     is_text = kind.dtype is DType.STRING and array.dtype.kind in "OUS"
     if array.dtype != kind.dtype.numpy and not is_text:
         raise RunFailure(f"the input '{name}' is {array.dtype}, not {kind.dtype.numpy}")
+    if (beyond := _beyond(array, kind)) is not None:
+        raise RunFailure(f"the input '{name}' {beyond}")
     if kind.shape is None:
         return array
     wanted = "[" + ", ".join(str(size) for size in kind.shape) + "]"

@@ -15,6 +15,7 @@ from intonnx.ir.types import DType
 from intonnx.protos import proto_of
 
 from . import qlinear
+from .limits import with_explicit_limits
 from .qlinear.emitter import Emitter, Form, Runtime, tensor_proto
 from .qlinear.opset import export_opset
 from .qlinear.registry import emitters
@@ -40,6 +41,7 @@ def to_onnx(
         if value not in known:
             raise ExportFailure(f"'{value}' is none of {', '.join(known)}")
     qlinear.load_all()
+    graph = with_explicit_limits(graph)
     out = Emitter(graph, form, runtime, export_opset(graph))
     joined: set[int] = set()
     for node in graph.nodes:

@@ -14,6 +14,7 @@ from intonnx.ir.op import Op
 from intonnx.ir.ops.identity import Identity
 from intonnx.ir.ops.onnx_op import OnnxOp
 from intonnx.ir.ops.quantize import Dequantize, Quantize, Requantize
+from intonnx.ir.ops.storage_cast import StorageCast
 from intonnx.ir.quantization import dequantize_array
 from intonnx.ir.reasons import Code
 from intonnx.ir.rewriter import NodeId, Rewriter
@@ -302,7 +303,8 @@ def requantize(rewriter: Rewriter, quantize_id: NodeId, codes: str) -> str:
     quantizer = rewriter.node(quantize_id)
     assert isinstance(quantizer.op, Quantize)
     result = quantizer.results[0]
-    if rewriter.types[codes].quant == quantizer.op.out and _lossless(quantizer.op.out):
+    known, lossless = rewriter.types[codes].params, _lossless(quantizer.op.out)
+    if known == quantizer.op.out and lossless:
         if not rewriter.is_output(result):
             rewriter.remove(quantize_id)
             rewriter.replace_uses(result, codes)
@@ -312,7 +314,9 @@ def requantize(rewriter: Rewriter, quantize_id: NodeId, codes: str) -> str:
             rewriter.remove(quantize_id)
             rewriter.rename(codes, result)
             return result
-    op = Requantize(out=quantizer.op.out)
+    # Codes of a narrower range are the codes they will be.
+    same = quantizer.op.out.covers(known) and lossless
+    op = StorageCast(out=quantizer.op.out) if same else Requantize(out=quantizer.op.out)
     (inferred,) = op.infer([rewriter.types[codes]])
     rewriter.types[result] = refined(inferred, rewriter.types[result])
     rewriter.update(quantize_id, Node(op, (codes,), (result,), quantizer.sources))

@@ -1,7 +1,8 @@
 """Step two: rewrite float operators between quantizers into operators on codes.
 
-First quantizers move up through operators that commute with them; then every float operator, in
-topological order, is offered to its rule; last, what is left of DQ -> Q becomes a requantize.
+First a quantizer takes over a Clip of its codes, and quantizers move up through operators that
+commute with them; then every float operator, in topological order, is offered to its rule; last,
+what is left of DQ -> Q becomes a requantize.
 """
 
 from __future__ import annotations
@@ -18,11 +19,13 @@ from intonnx.ir.rewriter import NodeId, Rewriter
 
 from .boundary import Boundary, is_dequantized, requantize
 from .codes import lift_quantizers, on_codes
+from .narrow import narrow_quantizers
 
 
 def collect(graph: Graph) -> Graph:
     """The graph with every float operator that can be integer made so, and a reason on the rest."""
     rewriter = Rewriter(graph)
+    narrow_quantizers(rewriter)
     lift_quantizers(rewriter)
     for node_id in rewriter.node_ids():
         if node_id in rewriter:

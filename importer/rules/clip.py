@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from intonnx.importer.node_view import NodeView
 from intonnx.importer.qdq.boundary import Boundary
 from intonnx.importer.qdq.codes import OnCodes
-from intonnx.importer.registry import commutes
+from intonnx.importer.registry import commutes, imports
 from intonnx.ir.errors import ModelFailure
 from intonnx.ir.graph import Refusal
 from intonnx.ir.ops.clip import Clip
@@ -19,6 +20,23 @@ from intonnx.ir.types import DType, QuantParams
 def relu_on_codes(boundary: Boundary, params: QuantParams | None, exact: bool) -> OnCodes | Refusal:
     """max(x, 0) is max(code, zero point): real zero has an exact code."""
     return _clip(boundary, params, 0.0, None, exact)
+
+
+@imports("Clip", since=12)
+def clip_integers(node: NodeView) -> None:
+    """Clip of integers: what reads them as codes learns their range, as in Q -> Clip -> DQ."""
+    kind = node.type(0)
+    bounds = [node.constant(index) for index in (1, 2)]
+    known = all(
+        bound is not None or not node.has(index) for index, bound in enumerate(bounds, start=1)
+    )
+    if kind.is_integer and kind.dtype.bits <= 16 and known:
+        low, high = (
+            default if bound is None else int(bound.reshape(())[()])
+            for bound, default in zip(bounds, (kind.dtype.low, kind.dtype.high), strict=True)
+        )
+        node.limit(low, high)
+    node.literal()
 
 
 @commutes("Clip")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from intonnx.ir.op import Op, OperandTypes, ResultTypes, register_op
-from intonnx.ir.types import QuantParams, plain
+from intonnx.ir.types import QuantParams, TensorType, plain
 
 
 @register_op
@@ -14,8 +14,9 @@ class StorageCast(Op):
 
     Operands: `x`, integers. Result: the codes of `x` with the parameters `out`, or plain integers
     when `out` is None. Where a model feeds integers (a graph input, the result of an integer
-    operator) to a DequantizeLinear, this is where they become quantized values.
-    Source: MLIR `quant.scast`.
+    operator) to a DequantizeLinear, this is where they become quantized values. Codes beyond a
+    storage range of `out` that is narrower than the type are limited to it, so that a type never
+    says what is not so. Source: MLIR `quant.scast`; ONNX Clip-13.
 
     Constraints:
         C1: `x` holds integers of the storage type of `out`.
@@ -36,3 +37,13 @@ class StorageCast(Op):
             x.dtype is self.out.storage, "C1", f"{x.dtype} codes, parameters for {self.out.storage}"
         )
         return (self.codes(self.out, x.shape, "C2"),)
+
+    def limits(self, x: TensorType) -> tuple[int, int] | None:
+        """The smallest and largest code when codes of this type can lie beyond, else None."""
+        if self.out is None:
+            return None
+        low, high = x.dtype.low, x.dtype.high
+        if x.quant is not None:
+            low, high = x.quant.qmin, x.quant.qmax
+        inside = self.out.qmin <= low and high <= self.out.qmax
+        return None if inside else (self.out.qmin, self.out.qmax)

@@ -147,12 +147,36 @@ class Emitter:
         return [self.operand(name), *self.quantization(self.params(name))]
 
     def quantize(self, real: str, params: QuantParams, result: str) -> None:
-        """Write QuantizeLinear from a real value to `result`."""
+        """Write QuantizeLinear from a real value to `result`.
+
+        In the QDQ form a Clip of the codes tells of a range narrower than the type's. In the other
+        form it is left out: `with_explicit_limits` has put one where codes can be beyond.
+        """
+        if params.is_narrow and not self.qlinear:
+            whole = self.fresh(f"{result}.unlimited")
+            self.quantize(real, params.limited(None, None), whole)
+            self.limit(whole, (params.qmin, params.qmax), params.storage, result)
+            return
         # From opset 23 on the division is in the type of the scale unless this says float32.
         narrow = params.expressed is not DType.F32 and self.opset >= 23
         inputs = [real, self.scale(params), self.zero_point(params)]
         self.node("QuantizeLinear", inputs, [result], axis=params.axis, block_size=params.block,
                   precision=element_of_dtype(DType.F32) if narrow else None)  # fmt: skip
+
+    def limit(self, codes: str, limits: tuple[int, int], dtype: DType, result: str) -> None:
+        """Write Clip of integers; by way of int32 where onnxruntime has no kernel for the type.
+
+        `codes` is an ONNX name.
+        """
+        direct = dtype.bits in (8, 32, 64)
+        bounds = np.asarray(limits).astype(dtype.numpy if direct else np.int32)
+        low, high = (self.constant(bound, "bound") for bound in bounds)
+        if direct:
+            self.node("Clip", [codes, low, high], [result])
+            return
+        wide = self.value("Cast", [codes], f"{result}.i32", to=element_of_dtype(DType.I32))
+        clipped = self.value("Clip", [wide, low, high], f"{result}.clipped")
+        self.node("Cast", [clipped], [result], to=element_of_dtype(dtype))
 
     def dequantize(self, name: str, result: str) -> None:
         """Write DequantizeLinear from codes to `result`.

@@ -140,6 +140,8 @@ def _between(graph: Graph, model: onnx.ModelProto) -> frozenset[str]:
 def _is_between(node: Node, maker: onnx.NodeProto, makers: Mapping[str, onnx.NodeProto]) -> bool:
     if isinstance(node.op, Dequantize):
         return maker.op_type in _FLOAT_PRODUCTS
+    while maker.op_type in ("Clip", "Cast") and maker.input[0] in makers:
+        maker = makers[maker.input[0]]  # the limits of a narrower range
     if maker.op_type != "QuantizeLinear" or isinstance(node.op, Quantize):
         return False
     inner = makers.get(maker.input[0])
