@@ -65,6 +65,14 @@ def arrays(draw: st.DrawFn, dtype: DType, shape: tuple[int, ...]) -> Array:
     return found.reshape(shape)
 
 
+def limited(array: Array, kind: TensorType) -> Array:
+    """The array with codes in the range that the type says."""
+    if kind.quant is None or not kind.quant.is_narrow:
+        return array
+    low, high = (kind.dtype.numpy.type(limit) for limit in (kind.quant.qmin, kind.quant.qmax))
+    return np.clip(array, low, high)
+
+
 @st.composite
 def quant_params(draw: st.DrawFn, shape: tuple[Dim, ...] | None) -> QuantParams:
     """Parameters that fit a shape: per tensor, per axis or blocked; long and short lists."""
@@ -165,11 +173,11 @@ def graphs(draw: st.DrawFn) -> Graph:
                 size if isinstance(size, int) else 2
                 for size in ((3, 4) if kind.shape is None else kind.shape)
             )
-            defaults[name] = draw(arrays(kind.dtype, shape))
+            defaults[name] = limited(draw(arrays(kind.dtype, shape)), kind)
     constants: dict[str, Array] = {}
     for name in [next(pool) for _ in range(draw(st.integers(0, 3)))]:
         kind = declared[name] = draw(types(fixed=True))
-        constants[name] = draw(arrays(kind.dtype, kind.shape))  # type: ignore[arg-type]
+        constants[name] = limited(draw(arrays(kind.dtype, kind.shape)), kind)  # type: ignore[arg-type]
     nodes: list[Node] = []
     for _ in range(draw(st.integers(0, 3))):
         if draw(st.booleans()) and (floats := [n for n, t in declared.items() if t.dtype.is_float]):
