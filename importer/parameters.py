@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from pydantic import ValidationError
 
 from intonnx.ir.errors import QuantizationFailure
-from intonnx.ir.types import Array, DType, QuantParams
+from intonnx.ir.types import Array, Dim, DType, QuantParams, quantized
 
 _EXPRESSED = {"float32": DType.F32, "float16": DType.F16, "bfloat16": DType.BF16}
 
@@ -66,3 +68,36 @@ def _checked_axis(
     if axis < 0 and rank is None:
         raise QuantizationFailure(f"axis {axis} of a tensor of unknown rank", node=node)
     return axis + rank if axis < 0 and rank is not None else axis
+
+
+def broadcast_params(
+    scale: Array, zeros: Array, storage: DType, shape: Sequence[Dim], expressed: DType = DType.F32
+) -> QuantParams | None:
+    """Parameters from a scale and zero points that broadcast to codes of this shape, as Mul's do.
+
+    None when they vary along more than one axis, or are none that ONNX allows.
+    """
+    placed = [_placed(array, len(shape)) for array in (scale, zeros)]
+    (scales, one), (zero, other) = (found or (None, None) for found in placed)
+    if scales is None or zero is None or (one is not None and other is not None and one != other):
+        return None
+    scales, zero = np.broadcast_arrays(scales, zero)
+    axis = other if one is None else one
+    try:
+        params = QuantParams(
+            storage=storage, scale=scales, zero_point=zero, axis=axis, expressed=expressed
+        )
+        quantized(params, shape)
+    except ValueError:  # a zero point out of range, or an axis of another length
+        return None
+    return params
+
+
+def _placed(array: Array, rank: int) -> tuple[Array, int | None] | None:
+    """A scalar, or a vector and the axis of a tensor of this rank that it lies along."""
+    if array.size == 1 and array.ndim <= rank:
+        return array.reshape(()), None
+    axes = [axis for axis, size in enumerate(array.shape) if size != 1]
+    if len(axes) != 1 or array.ndim > rank:
+        return None
+    return array.reshape(-1), rank - array.ndim + axes[0]

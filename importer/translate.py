@@ -13,8 +13,10 @@ from intonnx.ir.graph import Graph, Node, Refusal, Source
 from intonnx.ir.names import Names
 from intonnx.ir.op import Op
 from intonnx.ir.ops.onnx_op import OnnxOp
+from intonnx.ir.ops.quantize import Dequantize
+from intonnx.ir.reasons import Code
 from intonnx.ir.shapes import refined
-from intonnx.ir.types import Array, DType, TensorType, dtype_of, plain
+from intonnx.ir.types import Array, DType, TensorType, dtype_of, plain, quantized
 from intonnx.protos import array_of, type_of, unknown_type
 
 from . import rules
@@ -25,6 +27,7 @@ from .malformed import reading
 from .metadata import metadata_of
 from .node_view import NodeView
 from .registry import import_rule
+from .scaled_constants import Scaled, ScaledConstants
 from .shapes import declared_types, infer_result_types
 
 
@@ -66,6 +69,7 @@ class Translation:
         self._uses.update(value.name for value in graph.output)
         self._uses.update(name for node in graph.node for name in captured_names(node))
         self._shapes: dict[str, Array] = {}
+        self._scaled = ScaledConstants()
         self.limits: dict[str, tuple[int, int]] = {}
         """The ranges that integers are known to have, by the results of Clip nodes."""
         self._named = Counter(node.name for node in graph.node)
@@ -113,7 +117,7 @@ class Translation:
     def literal(self, view: NodeView) -> None:
         """Compute a node whose inputs are constant, keep any other."""
         if not self._computed(view):
-            self.keep(view, None)
+            self.keep(view, _foreign(view))
 
     def _computed(self, view: NodeView) -> bool:
         results = fold(view, self.constants, self.types, self._model.opsets)
@@ -128,6 +132,7 @@ class Translation:
                 dtype = kind.dtype if kind and kind.dtype.numpy == array.dtype else dtype_of(array)
                 self.types[name] = plain(dtype, array.shape)
         self._folded.append(view.source)
+        self._scaled.note(view, self.constants, self.types)
         return True
 
     def _moved_sizes(self, view: NodeView) -> list[Array] | None:
@@ -167,7 +172,9 @@ class Translation:
             types=self._result_types(view),
             captures=len(captures),
         )
-        self.emit(op, operands, [str(name) for name in view.proto.output], view.source, refusal)
+        self.emit(
+            op, operands, [str(name) for name in view.proto.output], view.source, refusal=refusal
+        )
 
     def _result_types(self, view: NodeView) -> tuple[TensorType, ...]:
         inferred: Mapping[str, TensorType] = {}
@@ -217,7 +224,7 @@ class Translation:
         op: Op,
         operands: Sequence[str],
         results: Sequence[str],
-        source: Source,
+        *sources: Source,
         refusal: Refusal | None = None,
     ) -> None:
         """Add a node and the types of its results."""
@@ -232,10 +239,33 @@ class Translation:
             declared = self._declared.get(name)
             self._compare(kind, declared)
             self.types[name] = refined(kind, declared)
-        self._nodes.append(Node(op, tuple(operands), tuple(results), (source,), refusal))
+        self._nodes.append(Node(op, tuple(operands), tuple(results), sources, refusal))
+
+    def _dequantize_constants(self) -> None:
+        """Let nodes read codes through a dequantize where the model has its own nodes for it."""
+        read = dict.fromkeys(name for node in self._nodes for name in node.operands if name)
+        nodes, self._nodes = self._nodes, []
+        for name in read:
+            self._make_scaled(name)
+        self._nodes += nodes
+
+    def _make_scaled(self, name: str) -> None:
+        found = self._scaled.get(name)
+        if found is None or name not in self.constants:
+            return
+        del self.constants[name], self.types[name]
+        if isinstance(found, Scaled):
+            shape = self.types[found.codes].shape
+            kind = quantized(found.params, shape)
+            codes = self.add_constant(found.codes, self.constants[found.codes], kind)
+            self.emit(Dequantize(), [codes], [name], *found.sources)
+        else:
+            self._make_scaled(found.input(0))
+            self.keep(found, None)
 
     def graph(self) -> Graph:
         """The finished literal graph, before dead values are dropped."""
+        self._dequantize_constants()
         outputs = tuple(value.name for value in self._model.proto.graph.output)
         for name in outputs:
             if name not in self.types:
@@ -260,6 +290,21 @@ def _contradicts(found: TensorType, declared: TensorType) -> bool:
     return len(found.shape) != len(declared.shape) or any(
         isinstance(a, int) and isinstance(b, int) and a != b
         for a, b in zip(found.shape, declared.shape, strict=True)
+    )
+
+
+_KNOWN_DOMAINS = ("", "ai.onnx", "ai.onnx.ml", "ai.onnx.preview.training", "com.microsoft")
+
+
+def _foreign(view: NodeView) -> Refusal | None:
+    """The reason on an operator of a domain that neither ONNX nor onnxruntime defines."""
+    domain, op_type = view.proto.domain, view.proto.op_type
+    if domain in _KNOWN_DOMAINS:
+        return None
+    return Refusal(
+        code=Code.NO_INTEGER_FORM,
+        detail=f"'{op_type}' is an operator of the domain '{domain}', which ONNX does not define: "
+        "export the model with operators of ai.onnx",
     )
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from intonnx.importer.parameters import broadcast_params
 from intonnx.ir.broadcast import broadcasts_to
 from intonnx.ir.graph import Node, Source
 from intonnx.ir.ops.onnx_op import OnnxOp
@@ -214,21 +215,7 @@ class _Chain:
 
     def _parameters(self, scale: Array) -> QuantParams | None:
         kind = self._rewriter.types[self._x.name]
-        assert kind.rank is not None
-        placed = [_placed(array, kind.rank) for array in (scale, self._x.zero)]
-        if any(found is None for found in placed):
-            return None
-        (scales, one), (zeros, other) = (found for found in placed if found is not None)
-        axis = one if one is not None else other
-        if None not in (one, other) and one != other:
-            return None
-        scales, zeros = np.broadcast_arrays(scales, zeros)
-        try:
-            params = QuantParams(storage=kind.dtype, scale=scales, zero_point=zeros, axis=axis)
-            TensorType(dtype=kind.dtype, shape=kind.shape, quant=params)
-        except ValueError:  # a zero point out of range, or an axis of another length
-            return None
-        return params
+        return broadcast_params(scale, self._x.zero, kind.dtype, kind.shape or ())
 
     def _float_bias(self) -> str | None:
         """The constant that an Add puts on the sums, unless a quantizer alone reads the result."""
@@ -293,13 +280,3 @@ def _factors(rewriter: Rewriter, scale: str) -> tuple[list[str], list[Source]]:
 
 def _is_power_of_two(scale: Array) -> bool:
     return bool(np.all(np.frexp(scale)[0] == 0.5))
-
-
-def _placed(array: Array, rank: int) -> tuple[Array, int | None] | None:
-    """A scalar, or a vector and the axis of a tensor of this rank that it lies along."""
-    if array.size == 1:
-        return array.reshape(()), None
-    axes = [axis for axis, size in enumerate(array.shape) if size != 1]
-    if len(axes) != 1 or array.ndim > rank:
-        return None
-    return array.reshape(-1), rank - array.ndim + axes[0]

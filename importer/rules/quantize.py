@@ -1,11 +1,16 @@
-"""QuantizeLinear, DequantizeLinear and DynamicQuantizeLinear."""
+"""QuantizeLinear, DequantizeLinear and DynamicQuantizeLinear; AMD Quark's and QONNX's of the same.
+
+Quark's ExtendedQuantizeLinear, once Vitis AI's VitisQuantizeLinear, is QuantizeLinear for more
+types (https://quark.docs.amd.com, custom operators). QONNX's Quant, which Brevitas exports too, is
+a QuantizeLinear and a DequantizeLinear in one (https://github.com/fastmachinelearning/qonnx).
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
 from intonnx.importer.node_view import NodeView
-from intonnx.importer.parameters import make_params
+from intonnx.importer.parameters import broadcast_params, make_params
 from intonnx.importer.registry import imports
 from intonnx.ir.errors import QuantizationFailure
 from intonnx.ir.graph import Refusal
@@ -18,6 +23,8 @@ from intonnx.protos import dtype_of_element
 
 @imports("QuantizeLinear", since=10)
 @imports("QuantizeLinear", since=1, domain="com.microsoft")
+@imports("ExtendedQuantizeLinear", since=1, domain="com.amd.quark")
+@imports("VitisQuantizeLinear", since=1, domain="com.vai.quantize")
 def quantize_linear(node: NodeView) -> None:
     """QuantizeLinear: without a zero point the storage is u8, or what `output_dtype` says."""
     storage = _storage(node)
@@ -30,6 +37,8 @@ def quantize_linear(node: NodeView) -> None:
     x = node.constant(0)
     if x is not None and x.dtype.kind == "f":
         return node.define(quantize_array(x, params), quantized(params, x.shape))
+    if storage.bits > 16:
+        return node.keep(_unsupported(node, f"a value is quantized to {storage}"))
     if not node.type(0).dtype.is_float:
         return node.keep(_unsupported(node, f"'{node.input(0)}' is {node.type(0).dtype}"))
     node.emit(Quantize(out=params), [node.input(0)])
@@ -43,7 +52,8 @@ def _division_refusal(node: NodeView, params: QuantParams) -> Refusal | None:
     8-bit codes are not two steps apart for it, as long as nothing becomes infinite.
     """
     precision = node.attribute("precision", 0)
-    if precision == 0 and (node.version < 23 or params.expressed is DType.F32):
+    standard = node.proto.domain in ("", "ai.onnx")
+    if precision == 0 and (not standard or node.version < 23 or params.expressed is DType.F32):
         return None
     if precision and dtype_of_element(precision) is DType.F32:
         return None
@@ -56,6 +66,8 @@ def _division_refusal(node: NodeView, params: QuantParams) -> Refusal | None:
 
 @imports("DequantizeLinear", since=10)
 @imports("DequantizeLinear", since=1, domain="com.microsoft")
+@imports("ExtendedDequantizeLinear", since=1, domain="com.amd.quark")
+@imports("VitisDequantizeLinear", since=1, domain="com.vai.quantize")
 def dequantize_linear(node: NodeView) -> None:
     """DequantizeLinear: the storage is the type of x, the result that of the scale.
 
@@ -79,6 +91,60 @@ def dequantize_linear(node: NodeView) -> None:
 def dynamic_quantize_linear(node: NodeView) -> None:
     """DynamicQuantizeLinear: the scale and the zero point are values."""
     node.emit(DynamicQuantize(), [node.input(0)])
+
+
+@imports("Quant", since=1, domain="qonnx.custom_op.general")
+@imports("IntQuant", since=1, domain="qonnx.custom_op.general")
+@imports("Quant", since=1, domain="onnx.brevitas")
+def qonnx_quant(node: NodeView) -> None:
+    """Quant: x, scale, zero point, bit width; every one real numbers, the scale as Mul takes it.
+
+    round(clamp(x / scale + zero point)): with a zero point of 0 it is a QuantizeLinear to the range
+    of so many bits. Another zero point would be added before the rounding, which moves ties.
+    """
+    refusal, params = None, _quant_params(node)
+    if isinstance(params, Refusal):
+        refusal = params
+    elif params.storage.bits > 16 and node.constant(0) is None:
+        refusal = _unsupported(node, "a value is quantized to more than 16 bits")
+    if refusal is not None or isinstance(params, Refusal):
+        return node.keep(refusal)
+    x = node.constant(0)
+    if x is None:
+        codes = node.emit(Quantize(out=params), [node.input(0)], [node.fresh("codes")])
+    else:
+        kind = quantized(params, x.shape)
+        codes = node.new_constant(node.fresh("codes"), quantize_array(x, params), kind)
+    node.emit(Dequantize(), [codes])
+    return None
+
+
+def _quant_params(node: NodeView) -> QuantParams | Refusal:
+    kind = node.type(0)
+    scale, zeros, width = (node.constant(index) for index in (1, 2, 3))
+    if scale is None or zeros is None or width is None:
+        detail = f"the scale, zero point or bit width of {node.label} is computed at run time"
+        return Refusal(code=Code.RUNTIME_PARAMETERS, detail=detail)
+    signed, narrow = (bool(node.attribute(name, 1)) for name in ("signed", "narrow"))
+    bits, mode = float(width.reshape(-1)[0]), str(node.attribute("rounding_mode", "ROUND"))
+    plain = bits.is_integer() and (1 if signed else 0) < bits <= 32 and width.size == 1
+    if kind.dtype is not DType.F32 or not plain or scale.dtype != np.float32 or kind.shape is None:
+        return _unsupported(node, f"{kind.dtype} values in {bits} bits, or of unknown rank,")
+    if np.any(zeros) or mode.upper() not in ("ROUND", "HALF_EVEN"):
+        return Refusal(
+            code=Code.UNSUPPORTED_ATTRIBUTE,
+            detail=f"{node.label} rounds by {mode} with a zero point of {zeros.reshape(-1)[0]}: "
+            "quantize with the zero point 0 and round half to even",
+        )
+    size = next(size for size in (8, 16, 32) if bits <= size)
+    storage = DType(f"{'i' if signed else 'u'}{size}")
+    params = broadcast_params(scale, np.zeros((), np.int64), storage, kind.shape)
+    if params is None:
+        return _unsupported(node, f"the scales '{node.input(1)}' vary along several axes")
+    span = 1 << int(bits)
+    low = -(span // 2) + narrow if signed else 0
+    high = span // 2 - 1 if signed else span - 1 - narrow
+    return params.limited(low, high)
 
 
 def _storage(node: NodeView) -> DType:
@@ -120,7 +186,7 @@ def _params(node: NodeView, storage: DType) -> QuantParams:
         raise QuantizationFailure(
             f"the zero point '{node.input(2)}' is {node.type(2).dtype}, the codes are {storage}"
         )
-    per_axis = node.version >= 13 or node.proto.domain == "com.microsoft"
+    per_axis = node.version >= 13 or node.proto.domain not in ("", "ai.onnx")
     params = make_params(
         scale,
         zeros,
