@@ -315,7 +315,7 @@ def requantize(rewriter: Rewriter, quantize_id: NodeId, codes: str) -> str:
             rewriter.rename(codes, result)
             return result
     # Codes of a narrower range are the codes they will be.
-    same = quantizer.op.out.covers(known) and lossless
+    same = lossless and known != quantizer.op.out and quantizer.op.out.covers(known)
     op = StorageCast(out=quantizer.op.out) if same else Requantize(out=quantizer.op.out)
     (inferred,) = op.infer([rewriter.types[codes]])
     rewriter.types[result] = refined(inferred, rewriter.types[result])

@@ -54,7 +54,10 @@ def _narrow(rewriter: Rewriter, clip_id: NodeId) -> None:
 def _limits(rewriter: Rewriter, bounds: tuple[str, ...]) -> tuple[int | None, int | None] | None:
     """The bounds of a Clip of integers, None for one that is absent; None unless all are known."""
     arrays = [rewriter.constants.get(name) if name else None for name in bounds]
-    known = all(array is not None or not name for array, name in zip(arrays, bounds, strict=True))
+    known = all(
+        not name or (array is not None and array.size == 1 and array.dtype.kind in "iu")
+        for array, name in zip(arrays, bounds, strict=True)
+    )
     if not known:
         return None
     low, high = [
