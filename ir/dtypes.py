@@ -1,0 +1,131 @@
+"""Element types, and the numpy types that hold them."""
+
+from __future__ import annotations
+
+import enum
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[Any]
+
+
+class DType(enum.StrEnum):
+    """Element types; the values are the spellings of the text form."""
+
+    U2 = "u2"
+    I2 = "i2"
+    U4 = "u4"
+    I4 = "i4"
+    U8 = "u8"
+    I8 = "i8"
+    U16 = "u16"
+    I16 = "i16"
+    U32 = "u32"
+    I32 = "i32"
+    U64 = "u64"
+    I64 = "i64"
+    F16 = "f16"
+    BF16 = "bf16"
+    F32 = "f32"
+    F64 = "f64"
+    BOOL = "bool"
+    STRING = "str"
+    C64 = "c64"
+    C128 = "c128"
+    F8E4M3FN = "f8e4m3fn"
+    F8E4M3FNUZ = "f8e4m3fnuz"
+    F8E5M2 = "f8e5m2"
+    F8E5M2FNUZ = "f8e5m2fnuz"
+    F8E8M0 = "f8e8m0"
+    F4E2M1 = "f4e2m1"
+    CONTAINER = "container"
+    """Not a tensor: a sequence, an optional or a map."""
+
+    @property
+    def is_integer(self) -> bool:
+        """Whether values are whole numbers of a fixed width (bool is not)."""
+        return self.value[0] in "ui" and self.value[1:].isdigit()
+
+    @property
+    def is_float(self) -> bool:
+        """Whether values are floating point numbers of 16 bits or more."""
+        return self in (DType.F16, DType.BF16, DType.F32, DType.F64)
+
+    @property
+    def bits(self) -> int:
+        """Width of an integer type in bits."""
+        return int(self.value[1:])
+
+    @property
+    def signed(self) -> bool:
+        """Whether an integer type holds negative numbers."""
+        return self.value[0] == "i"
+
+    @property
+    def low(self) -> int:
+        """The smallest value of an integer type."""
+        return -(1 << (self.bits - 1)) if self.signed else 0
+
+    @property
+    def high(self) -> int:
+        """The largest value of an integer type."""
+        return (1 << (self.bits - 1)) - 1 if self.signed else (1 << self.bits) - 1
+
+    @property
+    def numpy(self) -> np.dtype[Any]:
+        """The numpy type that holds an array: types under 8 bits take a byte an element."""
+        if self in _NUMPY:
+            return np.dtype(_NUMPY[self])
+        # Only models with such types pay for the import.
+        import ml_dtypes
+
+        found: np.dtype[Any] = np.dtype(getattr(ml_dtypes, _ML_DTYPES[self]))
+        return found
+
+
+_NUMPY: dict[DType, type] = {
+    DType.U2: np.uint8,
+    DType.I2: np.int8,
+    DType.U4: np.uint8,
+    DType.I4: np.int8,
+    DType.U8: np.uint8,
+    DType.I8: np.int8,
+    DType.U16: np.uint16,
+    DType.I16: np.int16,
+    DType.U32: np.uint32,
+    DType.I32: np.int32,
+    DType.U64: np.uint64,
+    DType.I64: np.int64,
+    DType.F16: np.float16,
+    DType.F32: np.float32,
+    DType.F64: np.float64,
+    DType.BOOL: np.bool_,
+    DType.STRING: np.object_,
+    DType.C64: np.complex64,
+    DType.C128: np.complex128,
+    DType.CONTAINER: np.object_,
+}
+_ML_DTYPES: dict[DType, str] = {
+    DType.BF16: "bfloat16",
+    DType.F8E4M3FN: "float8_e4m3fn",
+    DType.F8E4M3FNUZ: "float8_e4m3fnuz",
+    DType.F8E5M2: "float8_e5m2",
+    DType.F8E5M2FNUZ: "float8_e5m2fnuz",
+    DType.F8E8M0: "float8_e8m0fnu",
+    DType.F4E2M1: "float4_e2m1fn",
+}
+
+
+def dtype_of(array: Array) -> DType:
+    """The element type of a numpy array; arrays of Python strings are `STRING`."""
+    for dtype, scalar in _NUMPY.items():
+        if array.dtype == scalar and dtype.value not in ("u2", "i2", "u4", "i4"):
+            return dtype
+    if array.dtype.kind in "US":
+        return DType.STRING
+    for dtype, name in _ML_DTYPES.items():
+        if array.dtype.name == name:
+            return dtype
+    raise ValueError(f"no element type for numpy {array.dtype}")
