@@ -113,7 +113,6 @@ def compile_graph(graph: Graph, numerics: str = "qlinear") -> Executable:
 
 
 def _steps(graph: Graph, numerics: Numerics) -> tuple[_Step, ...]:
-    integer.load_all()
     last: dict[str, int] = {}
     for index, node in enumerate(graph.nodes):
         last.update(dict.fromkeys([*node.operands, *node.results], index))
@@ -122,7 +121,7 @@ def _steps(graph: Graph, numerics: Numerics) -> tuple[_Step, ...]:
     for name in (name for name in last if name not in kept):
         ends[last[name]].append(name)
     return tuple(
-        _Step(node, _kernel(graph, node, numerics), tuple(ends.get(index, ())))
+        _Step(node, node_kernel(graph, node, numerics), tuple(ends.get(index, ())))
         for index, node in enumerate(graph.nodes)
     )
 
@@ -141,7 +140,9 @@ def _context(graph: Graph, node: Node, numerics: Numerics) -> Context:
     )
 
 
-def _kernel(graph: Graph, node: Node, numerics: Numerics) -> Kernel:
+def node_kernel(graph: Graph, node: Node, numerics: Numerics) -> Kernel:
+    """The kernel of one operator. Raises CompileFailure, naming the node, when it has none."""
+    integer.load_all()
     if needs_onnx(graph, node):
         # Only graphs with float operators need onnx at run time.
         from .reference import reference_kernel

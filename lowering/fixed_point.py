@@ -101,11 +101,15 @@ def _relative_error(factor: Fraction, m: int, shift: int) -> float:
 
 def multiplier(factors: Array) -> Multiplier:
     """The multiplier of each factor of an object array of `Fraction`s, nearest and normalized."""
+    return _noted(_multiplier(factors))
+
+
+def _multiplier(factors: Array) -> Multiplier:
     shape, flat = np.shape(factors), np.ravel(factors).tolist()
     known = {factor: _decomposed(factor) for factor in set(flat)}
     error = max((_relative_error(f, *pair) for f, pair in known.items()), default=0.0)
     pairs = np.array([known[factor] for factor in flat], np.int64).reshape(*shape, 2)
-    return _noted(Multiplier(pairs[..., 0], pairs[..., 1], error))
+    return Multiplier(pairs[..., 0], pairs[..., 1], error)
 
 
 def common_multipliers(terms: Sequence[Array], least_shift: int = -1000) -> list[Multiplier]:
@@ -148,9 +152,9 @@ def ratio(numerator: Array, denominator: Array) -> Multiplier:
     keys = (one.view(np.int32).astype(np.int64) << 32) | other.view(np.int32)
     distinct, places = np.unique(keys, return_inverse=True)
     scales = np.stack([distinct >> 32, distinct & 0xFFFFFFFF]).astype(np.int32).view(np.float32)
-    made = multiplier(fractions(scales[0]) / fractions(scales[1]))
+    made = _multiplier(fractions(scales[0]) / fractions(scales[1]))
     places = places.reshape(keys.shape)
-    return Multiplier(made.m[places], made.shift[places], made.error)
+    return _noted(Multiplier(made.m[places], made.shift[places], made.error))
 
 
 class Scaling:

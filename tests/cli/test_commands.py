@@ -192,6 +192,14 @@ def test_run_writes_files_for_readmemh(
     assert again.stderr.startswith(f"intonnx: error: {folder}: exists already")
 
 
+def test_run_writes_a_c_header(invoke: Invoke, model: Path, image: Path, tmp_path: Path) -> None:
+    out, header = tmp_path / "y.npz", tmp_path / "net.h"
+    result = invoke("run", model, "-i", f"x={image}", "-o", out, "--header", header)
+    assert result.exit_code == 0, result.stderr
+    assert "static const int8_t model_" in header.read_text()
+    assert f"{header}: C header with " in result.stdout
+
+
 def test_report_writes_a_page(invoke: Invoke, model: Path, image: Path, tmp_path: Path) -> None:
     page = tmp_path / "report.html"
     result = invoke("report", model, "-o", page, "--input", f"x={image}")

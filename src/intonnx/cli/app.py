@@ -157,6 +157,11 @@ def run(
         typer.Option("--hex", metavar="FOLDER",
                      help="New folder for every value, weights too, in files for $readmemh."),
     ] = None,
+    header: Annotated[
+        Path | None,
+        typer.Option(metavar="OUT.h",
+                     help="C header of weights, tables, multipliers and shifts (numerics fixed)."),
+    ] = None,
     numerics: Annotated[
         Numerics | None,
         typer.Option(help="The arithmetic (default: that of the saved graph, else qlinear)."),
@@ -169,10 +174,10 @@ def run(
     from .execution import run_model
     from .files import check_output
 
-    for path in (output, trace):
+    for path in (output, trace, header):
         if path is not None:
             check_output(path, model)
-    run_model(model, inputs or [], output, trace, hexadecimal, numerics)
+    run_model(model, inputs or [], output, trace, hexadecimal, header, numerics)
 
 
 @app.command()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from intonnx.golden.header import write_header
 from intonnx.golden.hexadecimal import HexIndex, write_hex
 from intonnx.ir.text.types import dims
 from intonnx.ir.types import Array
@@ -23,11 +24,13 @@ def run_model(
     output: Path,
     trace: Path | None,
     hexadecimal: Path | None,
+    header: Path | None,
     numerics: Numerics | None,
 ) -> None:
     """Run a model on arrays from files. Raises IntonnxError; then there is no new file."""
     inner: dict[str, Array] = {}
     index: HexIndex | None = None
+    arrays_written = 0
     with working("running"), about(model):
         graph = open_graph(model)
         executable = compile_graph(graph, numerics or graph.metadata.get(NUMERICS_KEY, "qlinear"))
@@ -42,11 +45,15 @@ def run_model(
                 index = write_hex(graph, values, hexadecimal)
             if trace is not None:
                 write_trace(trace, inner, graph)
+        if header is not None:
+            arrays_written = write_header(graph, header, model.stem)
         write_arrays(output, outputs, graph)
     show(f"{output}: numerics {executable.numerics}")
     rows = [(name, graph.types[name].dtype, dims(a.shape)) for name, a in outputs.items()]
     show_table(("", "", ""), rows)
     if trace is not None:
         show(f"{trace}: {len(inner)} values, their types under '{TYPES}'")
+    if header is not None:
+        show(f"{header}: C header with {arrays_written} arrays")
     if index is not None:
         show(f"{hexadecimal}: {len(index.files)} files of hexadecimal numbers and index.json")
