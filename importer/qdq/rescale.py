@@ -17,6 +17,8 @@ from intonnx.ir.types import Array, DType, QuantParams, TensorType, plain, quant
 from .bias import allowed_error
 from .boundary import Boundary, Quantized
 
+_DEFINED = ("ConvInteger", "MatMulInteger")
+
 
 @dataclass(frozen=True)
 class _Weights:
@@ -76,15 +78,42 @@ def rescale_channels(boundary: Boundary, value: Quantized, factor: Array, addend
     return True
 
 
+def rescale_by_constant(boundary: Boundary, index: int, *, divides: bool = False) -> bool:
+    """Let a product or quotient of an accumulator and constants of its channels join the weights.
+
+    Quantization-aware training of PyTorch divides the result of a convolution by the factors that
+    its weights have been multiplied by. `index` is that of the constant. Returns False, and changes
+    nothing, where `rescale_channels` does, and where the sums are those of integer operators, whose
+    real values are defined to the last bit.
+    """
+    value, constant = boundary.quantized(1 - index), boundary.constant(index)
+    if value is None or constant is None or not value.is_accumulator:
+        return False
+    shape, product = value.type.shape, boundary.rewriter.producer(value.name)
+    if shape is None or len(shape) < 2 or not isinstance(shape[1], int) or product is None:
+        return False
+    if any(source.op in _DEFINED for source in product.sources) or constant.ndim > len(shape):
+        return False
+    sizes = [*[1] * (len(shape) - constant.ndim), *constant.shape]
+    if sizes[1] not in (1, shape[1]) or constant.size != sizes[1]:
+        return False
+    factor = np.broadcast_to(constant.reshape(-1).astype(np.float64), (shape[1],))
+    if divides:
+        with np.errstate(divide="ignore"):
+            factor = 1 / factor
+    return rescale_channels(boundary, value, factor, np.zeros(shape[1]))
+
+
 def _producer(boundary: Boundary, value: Quantized) -> tuple[NodeId, NodeId, Node] | None:
     """The dequantize and the operator of an accumulator that nothing else reads."""
-    rewriter, real = boundary.rewriter, boundary.name(0)
-    dequantize_id, product_id = rewriter.producer_id(real), rewriter.producer_id(value.name)
-    if dequantize_id is None or product_id is None:
+    rewriter, readers = boundary.rewriter, boundary.rewriter.user_ids(value.name)
+    product_id = rewriter.producer_id(value.name)
+    if len(readers) != 1 or product_id is None:
         return None
+    (dequantize_id,) = readers
+    (real,) = rewriter.node(dequantize_id).results
     alone = (
         rewriter.user_ids(real) == [boundary.node_id]
-        and rewriter.user_ids(value.name) == [dequantize_id]
         and not rewriter.is_output(real)
         and not rewriter.is_output(value.name)
     )

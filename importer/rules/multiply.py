@@ -5,6 +5,7 @@ from __future__ import annotations
 from intonnx.importer.node_view import NodeView
 from intonnx.importer.qdq.boundary import Boundary
 from intonnx.importer.qdq.epilogue import dequantized_integers
+from intonnx.importer.qdq.rescale import rescale_by_constant
 from intonnx.importer.registry import imports, quantizes
 from intonnx.ir.graph import Refusal
 from intonnx.ir.ops.multiply import Multiply
@@ -17,6 +18,8 @@ from ._binary import import_qlinear_binary, quantize_binary
 def quantize_mul(boundary: Boundary) -> Refusal | None:
     """A product of cast integers and a scale is a dequantize; all else is one of two operands."""
     if dequantized_integers(boundary):
+        return None
+    if rescale_by_constant(boundary, 1) or rescale_by_constant(boundary, 0):
         return None
     return quantize_binary(boundary, _multiply)
 
