@@ -23,8 +23,8 @@ from intonnx.ir.types import Array
 BITS = 31
 LIMB = 1 << 31
 """Whole numbers below this have a product with a multiplier that int64 holds."""
-_LARGEST_SHIFT = 42
-"""Factors from 2^41 on move every whole number but 0 beyond all results."""
+_LARGEST_SHIFT = 59
+"""Factors from 2^58 on move every whole number but 0 beyond all results."""
 _LIMB_MASK = LIMB - 1
 
 
@@ -61,13 +61,14 @@ def recorded() -> Generator[list[Multiplier], None, None]:
 def fractions(values: Array) -> Array:
     """Finite floats as exact `Fraction`s, in an object array of the same shape."""
     flat = [Fraction(value) for value in np.ravel(values).tolist()]
-    return _objects(flat, np.shape(values))
+    return object_array(flat).reshape(np.shape(values))
 
 
-def _objects(flat: Sequence[object], shape: tuple[int, ...]) -> Array:
-    array = np.empty(len(flat), object)
-    array[:] = flat
-    return array.reshape(shape)
+def object_array(values: Sequence[Fraction]) -> Array:
+    """An object array [n]."""
+    array = np.empty(len(values), object)
+    array[:] = values
+    return array
 
 
 def exponent(factor: Fraction) -> int:
@@ -162,7 +163,7 @@ class Scaling:
 
     Args:
         factor: broadcasts over the whole numbers.
-        limit: results are right up to this magnitude, at most 2^40, and stay beyond it otherwise.
+        limit: results are right up to this magnitude, at most 2^56, and stay beyond it otherwise.
     """
 
     def __init__(self, factor: Multiplier, limit: int) -> None:
@@ -196,7 +197,7 @@ class Quotient:
     Args:
         factor: broadcasts over the whole numbers.
         limit: as for `Scaling`, at most 2^33.
-        largest: the largest |divisor|, at most 2^31.
+        largest: the largest |divisor|; more than 2^31 only for a factor below 2^31.
 
     A numerator beyond 32 bits counts as the largest one of 32 bits.
     """

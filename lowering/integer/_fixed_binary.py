@@ -53,7 +53,7 @@ Arithmetic = Callable[[Operand, Operand, QuantParams], Whole]
 def fixed_kernel(arithmetic: Arithmetic, out: QuantParams, context: Context) -> Kernel:
     """Compile an operator to its arithmetic on whole numbers."""
     kinds = context.operand(0), context.operand(1)
-    a, b = (_operand(kind, context.constant(i)) for i, kind in enumerate(kinds))
+    a, b = (operand_of(kind, context.constant(i)) for i, kind in enumerate(kinds))
     compute = arithmetic(a, b, out)
     if has_table(kinds[0]) and has_table(kinds[1]):
         codes = [all_codes(kind.params) for kind in kinds]
@@ -71,7 +71,8 @@ def fixed_kernel(arithmetic: Arithmetic, out: QuantParams, context: Context) -> 
     return run
 
 
-def _operand(kind: TensorType, constant: Array | None) -> Operand:
+def operand_of(kind: TensorType, constant: Array | None) -> Operand:
+    """An operand. Raises CompileFailure for real values that are not constant."""
     if kind.quant is None:
         if constant is None:
             raise CompileFailure("no fixed form: an operand has real values until run time")
@@ -134,7 +135,7 @@ def _summands(operands: Sequence[Operand], out: QuantParams) -> tuple[list[Array
     quanta = [_quanta(operand.scale, out) for operand in operands]
     codes = [q for q, operand in zip(quanta, operands, strict=True) if not operand.real]
     largest = max(
-        max(q.flat) * operand.largest
+        max(map(abs, q.flat)) * operand.largest
         for q, operand in zip(quanta, operands, strict=True)
         if not operand.real
     )

@@ -40,7 +40,6 @@ class FixedMean:
         return limited(scaling(sums), self._out)
 
     def _new_scaling(self, shape: tuple[int, ...], counts: tuple[int, ...]) -> fixed_point.Scaling:
-        factors = np.empty(len(counts), object)
-        factors[:] = [self._ratio / count for count in counts]
+        factors = fixed_point.object_array([self._ratio / count for count in counts])
         factor = fixed_point.multiplier(factors.reshape(shape))
         return fixed_point.Scaling(factor, farthest(self._out))

@@ -7,6 +7,7 @@ import numpy as np
 from intonnx.ir.ops.compare import Compare, Relation
 
 from ._binary import CodesFunction, real_kernel
+from ._fixed_compare import fixed_compare
 from .kernel import Context, Kernel, kernels
 
 _FUNCTIONS: dict[Relation, CodesFunction] = {
@@ -21,4 +22,6 @@ _FUNCTIONS: dict[Relation, CodesFunction] = {
 @kernels.register(Compare)
 def compare(op: Compare, context: Context) -> Kernel:
     """Whatever the numerics, the real values decide."""
+    if context.numerics == "fixed":
+        return fixed_compare(_FUNCTIONS[op.relation], context)
     return real_kernel(_FUNCTIONS[op.relation], context)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -14,19 +15,21 @@ from intonnx.ir.quantization import dequantize_array
 from intonnx.ir.types import Array, QuantParams
 from intonnx.lowering.requantize import round_to_codes
 
+from ._fixed_grid_sample import FixedSampler, places_of
+from ._sampling import nearest, position, window
 from .kernel import Context, Kernel, kernels
 from .quantize import requantize_function
-
-_FARTHEST = np.float32(1 << 24)
-"""Places beyond are outside by any number of cells: this keeps them, and NaN, whole numbers."""
-_CUBIC = -0.75
 
 
 @kernels.register(GridSample)
 def grid_sample(op: GridSample, context: Context) -> Kernel:
-    """The same for all numerics."""
+    """The places in float32, the means in float64; in `fixed` integers alone."""
     x, grid = context.operand(0).params, context.operand(1).quant
     to_result = requantize_function(x, op.out, 0, context)
+    if context.numerics == "fixed":
+        places = places_of(op, context.operand(1), context.constant(1))
+        sample = FixedSampler(op, x, places, to_result)
+        return lambda operands: (np.moveaxis(sample(operands[0], operands[1]), -1, 1),)
 
     def run(operands: Sequence[Any]) -> tuple[Array, ...]:
         codes: Array = operands[0]
@@ -61,14 +64,14 @@ class _Sampler:
         flat = places.reshape(batch * samples, -1)
         # A place names the last axis first.
         self._places = [
-            _position(flat[:, -1 - axis], size, align_corners=op.align_corners)
+            position(flat[:, -1 - axis], size, align_corners=op.align_corners)
             for axis, size in enumerate(self._sizes)
         ]
 
     def nearest(self, zero: int) -> Array:
         """Codes [samples, C] of the nearest cells."""
         cells, inside = zip(
-            *(self._cell(np.rint(place), axis) for axis, place in enumerate(self._places)),
+            *map(partial(nearest, self._op), self._places, self._sizes),
             strict=True,
         )
         found = self._rows[self._index(cells)]
@@ -77,7 +80,7 @@ class _Sampler:
 
     def mean(self, zero: int) -> Array:
         """Weighted means [samples, C] of codes less their zero point, in float64."""
-        windows = [list(self._window(axis)) for axis in range(len(self._sizes))]
+        windows = list(map(partial(window, self._op), self._places, self._sizes))
         total = np.zeros((self._images.size, self._rows.shape[1]))
         for taps in product(*windows):
             weight = math.prod(weight for _, weight in taps)
@@ -87,69 +90,9 @@ class _Sampler:
             total += values
         return total
 
-    def _window(self, axis: int) -> Sequence[tuple[Array, Array]]:
-        """Cells and weights along an axis; outside of zeros a weight is 0."""
-        place = self._places[axis]
-        below = np.floor(place)
-        step = (place - below).astype(np.float64)
-        if self._op.mode == "linear":
-            weights = [(0, 1 - step), (1, step)]
-        else:
-            weights = list(enumerate(_cubic_weights(step), -1))
-        window: list[tuple[Array, Array]] = []
-        for offset, weight in weights:
-            cell, inside = self._cell(below + np.float32(offset), axis)
-            window.append((cell, weight * inside))
-        return window
-
-    def _cell(self, place: Array, axis: int) -> tuple[Array, Array]:
-        """The cell at a whole place, by the padding, and whether it counts."""
-        last = self._sizes[axis] - 1
-        inside = (place >= 0) & (place <= last)
-        if self._op.padding == "zeros":
-            return np.clip(place, 0, last).astype(np.int64), inside
-        if self._op.padding == "reflection":
-            place = _reflected(place, self._sizes[axis], align_corners=self._op.align_corners)
-        return np.clip(place, 0, last).astype(np.int64), np.ones_like(inside)
-
     def _index(self, cells: Sequence[Array]) -> Array:
         """The rows of cells that are given axis by axis."""
         row: Array = np.zeros_like(self._images)
         for cell, size in zip(cells, self._sizes, strict=True):
             row = row * size + cell
         return row + self._images
-
-
-def _position(place: Array, size: int, *, align_corners: bool) -> Array:
-    """float32 cells from -1 to 1: onnxruntime's order of operations."""
-    one, two, length = np.float32(1), np.float32(2), np.float32(size)
-    with np.errstate(over="ignore", invalid="ignore"):
-        if align_corners:
-            found = (place + one) / two * (length - one)
-        else:
-            found = ((place + one) * length - one) / two
-    # fmax prefers the number over NaN.
-    near: Array = np.fmin(np.fmax(found, -_FARTHEST), _FARTHEST)
-    return near
-
-
-def _reflected(place: Array, size: int, *, align_corners: bool) -> Array:
-    """The place inside, mirrored at the middles or at the edges of the cells at the border."""
-    half = np.float32(0 if align_corners else 0.5)
-    low, high = -half, np.float32(size - 1) + half
-    length = high - low
-    beyond = np.where(place < low, low - place, place - high)
-    if length == 0:
-        return np.full_like(place, low)
-    times = np.trunc(beyond / length)
-    rest = beyond - times * length
-    from_low = (place < low) == (times % 2 == 0)
-    mirrored = np.where(from_low, low + rest, high - rest)
-    return np.where((place < low) | (place > high), mirrored, place)
-
-
-def _cubic_weights(s: Array) -> list[Array]:
-    a = _CUBIC
-    near = [((a + 2) * d - (a + 3)) * d * d + 1 for d in (s, 1 - s)]
-    far = [((a * d - 5 * a) * d + 8 * a) * d - 4 * a for d in (s + 1, 2 - s)]
-    return [far[0], near[0], near[1], far[1]]

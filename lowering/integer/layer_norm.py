@@ -10,15 +10,18 @@ import numpy as np
 from intonnx.ir.ops.layer_norm import LayerNorm, RmsNorm
 from intonnx.ir.types import Array
 
+from ._fixed_normalization import Affine, FixedNormalization, constants
 from ._normalization import centred, normalized, quantized
 from .kernel import Context, Kernel, kernels
 
 
 @kernels.register(LayerNorm, RmsNorm)
 def layer_norm(op: LayerNorm | RmsNorm, context: Context) -> Kernel:
-    """Exact sums, then float64; the same under all numerics."""
+    """Exact sums, then float64; in `fixed` integers alone."""
     params = context.operand(0).params
     mean = isinstance(op, LayerNorm)
+    if context.numerics == "fixed":
+        return _fixed(op, context)
 
     def run(operands: Sequence[Any]) -> tuple[Array, ...]:
         given: list[Any] = [*operands, None]
@@ -29,5 +32,18 @@ def layer_norm(op: LayerNorm | RmsNorm, context: Context) -> Kernel:
         if bias is not None:
             x += bias.astype(np.float64)
         return (quantized(x, op.out),)
+
+    return run
+
+
+def _fixed(op: LayerNorm | RmsNorm, context: Context) -> Kernel:
+    scale = constants(context.constant(1))[0]
+    bias = constants(context.constant(2))[0] if context.has(2) else None
+    params, mean = context.operand(0).params, isinstance(op, LayerNorm)
+    normalize = FixedNormalization(params, op.out, op.epsilon, Affine(scale, bias), mean=mean)
+
+    def run(operands: Sequence[Any]) -> tuple[Array, ...]:
+        codes: Array = operands[0]
+        return (normalize(codes, tuple(range(op.axis % codes.ndim, codes.ndim))),)
 
     return run

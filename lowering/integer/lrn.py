@@ -8,16 +8,19 @@ from typing import Any
 import numpy as np
 
 from intonnx.ir.ops.lrn import LocalResponseNorm
-from intonnx.ir.types import Array
+from intonnx.ir.types import Array, QuantParams
 
+from ._fixed_power import FixedResponse
 from ._normalization import centred, quantized, squares
 from .kernel import Context, Kernel, kernels
 
 
 @kernels.register(LocalResponseNorm)
 def lrn(op: LocalResponseNorm, context: Context) -> Kernel:
-    """Exact sums of squares, then float64; the same under all numerics."""
+    """Exact sums of squares, then float64; in `fixed` integers alone."""
     params = context.operand(0).params
+    if context.numerics == "fixed":
+        return _fixed(op, params)
     scale = float(params.scalar_scale)
     factor = op.alpha / op.size * scale**2
 
@@ -30,6 +33,16 @@ def lrn(op: LocalResponseNorm, context: Context) -> Kernel:
         with np.errstate(all="ignore"):
             x /= np.power(base, op.beta, out=base)
         return (quantized(x, op.out),)
+
+    return run
+
+
+def _fixed(op: LocalResponseNorm, params: QuantParams) -> Kernel:
+    response = FixedResponse(op, params)
+
+    def run(operands: Sequence[Any]) -> tuple[Array, ...]:
+        values = centred(operands[0], params)
+        return (response(values, _window_sums(squares(values, params), op.size)),)
 
     return run
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from functools import lru_cache
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -13,7 +14,10 @@ from intonnx.ir.types import Array, QuantParams
 from intonnx.lowering.requantize import round_to_codes
 from intonnx.lowering.resampling import Taps, nearest_cells, taps
 
+from ._fixed_resize import FixedResize
 from .kernel import Context, Kernel, kernels
+
+Plan = TypeVar("Plan")
 
 
 @kernels.register(ResizeNearest)
@@ -33,8 +37,10 @@ def resize_nearest(op: ResizeNearest, context: Context) -> Kernel:
 
 @kernels.register(Resize)
 def resize(op: Resize, context: Context) -> Kernel:
-    """The same for all numerics: weights in float64, one rounding."""
+    """Weights in float64, one rounding; in `fixed` integers alone."""
     x = context.operand(0).params
+    if context.numerics == "fixed":
+        return _fixed(op, context)
     plan = _planned(
         op, context, lambda sizes: [taps(op, e, i) for i, e in enumerate(op.extents(sizes))]
     )
@@ -45,9 +51,20 @@ def resize(op: Resize, context: Context) -> Kernel:
     return run
 
 
+def _fixed(op: Resize, context: Context) -> Kernel:
+    x = context.operand(0)
+
+    @lru_cache(maxsize=16)
+    def made(sizes: tuple[int, ...]) -> FixedResize:
+        return FixedResize(op, x.params, x.rank or 0, sizes)
+
+    plan = _planned(op, context, lambda sizes: made(tuple(sizes)))
+    return lambda operands: (plan(operands[0])(operands[0]),)
+
+
 def _planned(
-    op: Resampling, context: Context, make: Callable[[Sequence[int]], list[Any]]
-) -> Callable[[Array], list[Any]]:
+    op: Resampling, context: Context, make: Callable[[Sequence[int]], Plan]
+) -> Callable[[Array], Plan]:
     """What `make` makes of the sizes of the resized axes: once, where they are known."""
     shape = context.operand(0).shape or ()
     sizes = [size for size in (shape[axis] for axis in op.axes) if isinstance(size, int)]

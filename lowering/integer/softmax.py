@@ -14,10 +14,9 @@ from intonnx.ir.ops.softmax import Softmax
 from intonnx.ir.quantization import all_codes, dequantize_array, quantize_array
 from intonnx.ir.types import Array, DType, QuantParams
 
+from ._fixed_softmax import Rows, fixed_rows
 from .kernel import Context, Kernel, kernels
 
-Rows = Callable[[Array], Array]
-"""From rows of codes [R, D] to rows of codes [R, D]."""
 _LANES = 8
 _BLOCK_ELEMENTS = 1 << 15
 """Rows go through all steps in blocks of about this many elements, which stay in the cache."""
@@ -28,7 +27,9 @@ def softmax(op: Softmax, context: Context) -> Kernel:
     """QLinearSoftmax where onnxruntime has a kernel and the numerics ask for it, else literal."""
     params = context.operand(0).params
     kernel_exists = params.storage in (DType.U8, DType.I8) and op.out.storage is params.storage
-    if context.numerics == "qlinear" and kernel_exists and not op.logarithm:
+    if context.numerics == "fixed":
+        rows = fixed_rows(params, op.out, op.logarithm)
+    elif context.numerics == "qlinear" and kernel_exists and not op.logarithm:
         rows = _qlinear_rows(params, op.out)
     else:
         rows = _literal_rows(params, op.out, op.logarithm)

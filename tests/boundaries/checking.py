@@ -36,7 +36,9 @@ def check(case: Case, record: Record) -> None:
         exported = intonnx.to_onnx(graph)
         if case.pattern.stays:
             assert _quantizers(exported) <= _quantizers(model)
-        ours = intonnx.compile(graph).run(draw.inputs)
+        trace = intonnx.compile(graph).trace(draw.inputs)
+        ours = {name: trace[name] for name in graph.outputs}
+        _check_fixed(case, graph, draw.inputs, trace)
         literal = intonnx.compile(graph, numerics="qdq").run(draw.inputs)
         quanta, literal_quanta = case.pattern.quanta
         _compare(ours, wanted, draw.quanta, quanta, f"seed {seed}")
@@ -51,6 +53,21 @@ def _check_states(case: Case, graph: intonnx.Graph) -> None:
         assert {code for _, code, _ in floats} == {case.pattern.stays}
     else:
         assert not floats
+
+
+def _check_fixed(
+    case: Case, graph: intonnx.Graph, inputs: Mapping[str, Array], trace: Mapping[str, Array]
+) -> None:
+    """The numerics `fixed`: each operator alone is within a quantum of `qlinear`, in integers."""
+    fixed = intonnx.compile(graph, numerics="fixed").trace(inputs, given=trace)
+    ends = {*graph.inputs, *graph.outputs, *graph.constants}
+    for name, array in fixed.items():
+        if array.dtype.kind == "f":
+            assert case.pattern.stays or name in ends, name
+            np.testing.assert_array_equal(array, trace[name], err_msg=f"fixed: {name}")
+        else:
+            apart = np.abs(array.astype(np.int64) - trace[name].astype(np.int64))
+            assert apart.max(initial=0) <= (array.dtype.kind != "b"), f"fixed: {name}"
 
 
 def _check_export(

@@ -1,0 +1,113 @@
+"""Interpolation along axes in integers alone, for the numerics `fixed`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from intonnx.ir.errors import CompileFailure
+from intonnx.ir.ops.resize import Resize
+from intonnx.ir.quantization import quantize_array
+from intonnx.ir.types import Array, QuantParams
+from intonnx.lowering import fixed_point
+from intonnx.lowering.fixed_point import Scaling
+from intonnx.lowering.reductions import largest_code
+from intonnx.lowering.requantize import farthest, limited
+from intonnx.lowering.resampling import taps
+
+WEIGHT_BITS = 30
+_MOST_GUARD_BITS = 16
+_FEWEST_GUARD_BITS = 6
+
+
+class _Step(NamedTuple):
+    """One axis: cells and whole weights [taps, after], and what lies outside."""
+
+    axis: int
+    cells: Array
+    weights: Array
+    outside: Array
+
+
+class FixedResize:
+    """A resize of known sizes: weights of 30 binary digits, values with up to 16 between axes.
+
+    Each axis ends in one rounding, and the codes in another.
+    """
+
+    def __init__(self, op: Resize, x: QuantParams, rank: int, sizes: Sequence[int]) -> None:
+        extents = op.extents(sizes)
+        planned = [taps(op, extent, index) for index, extent in enumerate(extents)]
+        self._x, self._out = x, op.out
+        self._steps = [
+            _Step(axis, tap.cells, whole_weights(tap.weights), tap.outside)
+            for axis, tap in zip(op.axes, planned, strict=True)
+        ]
+        # The axis that grows least comes first, so that there is less to do for the others.
+        growth = [tap.cells.shape[1] / max(1, e.before)
+                  for tap, e in zip(planned, extents, strict=True)]  # fmt: skip
+        self._order = [int(index) for index in np.argsort(growth, kind="stable")]
+        self._guard = self._guard_bits()
+        scale, _ = x.along(rank)
+        quantum = Fraction(float(op.out.scalar_scale)) * (1 << self._guard)
+        factor = fixed_point.multiplier(np.asarray(fixed_point.fractions(scale) / quantum, object))
+        self._scaling = Scaling(factor, farthest(op.out))
+        self._fill = quantize_array(np.asarray(op.extrapolation, np.float32), op.out)
+
+    def _guard_bits(self) -> int:
+        """As many as leave the weighted sums of every axis below 2^62."""
+        largest = largest_code(self._x)
+        for step in self._steps:
+            sums = np.abs(step.weights).sum(axis=0)
+            largest = largest * int(sums.max(initial=0)) >> WEIGHT_BITS
+        bits = min(_MOST_GUARD_BITS, 61 - WEIGHT_BITS - (2 * largest).bit_length())
+        if bits < _FEWEST_GUARD_BITS:
+            raise CompileFailure("no fixed form: the weights of its interpolation are too large")
+        return bits
+
+    def __call__(self, codes: Array) -> Array:
+        """The resized codes."""
+        value: Array = codes.astype(np.int64, order="K")
+        value -= self._x.along(codes.ndim)[1]
+        value <<= self._guard
+        for index in self._order:
+            value = _along(value, self._steps[index])
+        result = limited(self._scaling(value), self._out)
+        for step in self._steps:
+            if step.outside.any():
+                place: tuple[Any, ...] = (*[slice(None)] * step.axis, step.outside)
+                result[place] = self._fill
+        return result
+
+
+def whole_weights(weights: Array) -> Array:
+    """Weights [taps, ...] times 2^30 as whole numbers; sums along the first axis stay exact."""
+    one = 1 << WEIGHT_BITS
+    whole: Array = np.rint(weights * one).astype(np.int64)
+    # What rounding took from a sum goes to the largest weight.
+    missing = np.rint(weights.sum(axis=0) * one).astype(np.int64) - whole.sum(axis=0)
+    largest = np.expand_dims(np.argmax(weights, axis=0), 0)
+    np.put_along_axis(whole, largest, np.take_along_axis(whole, largest, 0) + missing, 0)
+    return whole
+
+
+def _along(value: Array, step: _Step) -> Array:
+    """The weighted sum of the cells along one axis, rounded."""
+    axis, cells, weights, _ = step
+    whole = bool(np.all(weights[0] == 1 << WEIGHT_BITS)) and not np.any(weights[1:])
+    if whole and np.array_equal(cells[0], np.arange(value.shape[axis])):
+        return value
+    shape = [1] * value.ndim
+    shape[axis] = -1
+    total: Array = value.take(cells[0], axis)
+    if whole:
+        return total
+    total *= weights[0].reshape(shape)
+    for cell, weight in zip(cells[1:], weights[1:], strict=True):
+        more = value.take(cell, axis)
+        more *= weight.reshape(shape)
+        total += more
+    return fixed_point.rounded_shift(total, WEIGHT_BITS)
