@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +12,34 @@ Array = npt.NDArray[Any]
 
 
 class DType(enum.StrEnum):
-    """Element types; the values are the spellings of the text form."""
+    """Element types; the values are the spellings of the text form.
+
+    Attributes:
+        is_integer: whether values are whole numbers of a fixed width (bool is not).
+        is_float: whether values are floating point numbers of 16 bits or more.
+        bits: width of an integer type in bits.
+        signed: whether an integer type holds negative numbers.
+        low, high: the smallest and the largest value of an integer type, else 0.
+    """
+
+    is_integer: bool
+    is_float: bool
+    bits: int
+    signed: bool
+    low: int
+    high: int
+
+    def __new__(cls, value: str) -> Self:
+        """A type that knows its range: every value of a graph asks for it."""
+        member = str.__new__(cls, value)
+        member._value_ = value
+        member.is_integer = value[0] in "ui" and value[1:].isdigit()
+        member.is_float = value in ("f16", "bf16", "f32", "f64")
+        member.bits = int(value[1:]) if value[1:].isdigit() else 0
+        member.signed = member.is_integer and value[0] == "i"
+        member.low = -(1 << (member.bits - 1)) if member.signed else 0
+        member.high = (1 << (member.bits - member.signed)) - 1 if member.is_integer else 0
+        return member
 
     U2 = "u2"
     I2 = "i2"
@@ -42,36 +69,6 @@ class DType(enum.StrEnum):
     F4E2M1 = "f4e2m1"
     CONTAINER = "container"
     """Not a tensor: a sequence, an optional or a map."""
-
-    @property
-    def is_integer(self) -> bool:
-        """Whether values are whole numbers of a fixed width (bool is not)."""
-        return self.value[0] in "ui" and self.value[1:].isdigit()
-
-    @property
-    def is_float(self) -> bool:
-        """Whether values are floating point numbers of 16 bits or more."""
-        return self in (DType.F16, DType.BF16, DType.F32, DType.F64)
-
-    @property
-    def bits(self) -> int:
-        """Width of an integer type in bits."""
-        return int(self.value[1:])
-
-    @property
-    def signed(self) -> bool:
-        """Whether an integer type holds negative numbers."""
-        return self.value[0] == "i"
-
-    @property
-    def low(self) -> int:
-        """The smallest value of an integer type."""
-        return -(1 << (self.bits - 1)) if self.signed else 0
-
-    @property
-    def high(self) -> int:
-        """The largest value of an integer type."""
-        return (1 << (self.bits - 1)) - 1 if self.signed else (1 << self.bits) - 1
 
     @property
     def numpy(self) -> np.dtype[Any]:

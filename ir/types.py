@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Annotated, Any
 
 import numpy as np
-from pydantic import BaseModel, BeforeValidator, ConfigDict, PlainSerializer, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, PlainSerializer
 
 from .dtypes import Array as Array
 from .dtypes import DType as DType
@@ -67,25 +68,30 @@ class QuantParams(Record):
     low: int | None = None
     high: int | None = None
 
-    @model_validator(mode="after")
-    def _check(self) -> QuantParams:
+    def model_post_init(self, context: Any, /) -> None:
+        """Validate once; pydantic would call a validator for every record that holds these."""
         if not self.storage.is_integer:
             raise ValueError(f"the storage type {self.storage} is not an integer type")
-        bad = self.scale[~(np.isfinite(self.scale) & (self.scale > 0))]
-        if bad.size:
-            raise ValueError(f"the scale {bad.flat[0]} is not a finite number above zero")
+        self._check_scales()
         if not self.expressed.is_float:
             raise ValueError(f"the expressed type {self.expressed} is not a float type")
         if not self.storage.low <= self.qmin <= self.qmax <= self.storage.high:
             raise ValueError(f"codes {self.qmin} to {self.qmax} leave the range of {self.storage}")
         self._check_shapes()
-        outside = (self.zero_point < self.storage.low) | (self.zero_point > self.storage.high)
-        if bool(np.any(outside)):
-            raise ValueError(
-                f"the zero point {self.zero_point[outside].flat[0]} is out of the range of "
-                f"{self.storage}, {self.storage.low} to {self.storage.high}"
-            )
-        return self
+        low, high = self.storage.low, self.storage.high
+        for zero in (self.zero_point.min(initial=0), self.zero_point.max(initial=0)):
+            if not low <= zero <= high:
+                raise ValueError(
+                    f"the zero point {zero} is out of the range of {self.storage}, {low} to {high}"
+                )
+
+    def _check_scales(self) -> None:
+        # A comparison of Python numbers, where there is one, is much faster than one of arrays.
+        if self.scale.ndim == 0 and 0 < float(self.scale) < math.inf:
+            return
+        bad = self.scale[~(np.isfinite(self.scale) & (self.scale > 0))]
+        if bad.size:
+            raise ValueError(f"the scale {bad.flat[0]} is not a finite number above zero")
 
     def _check_shapes(self) -> None:
         if self.scale.shape != self.zero_point.shape:
@@ -230,14 +236,13 @@ class TensorType(Record):
     quant: QuantParams | None = None
     container: str | None = None
 
-    @model_validator(mode="after")
-    def _check(self) -> TensorType:
+    def model_post_init(self, context: Any, /) -> None:
+        """Validate once, as `QuantParams` does."""
         if self.quant is not None:
             if self.quant.storage != self.dtype:
                 raise ValueError(f"{self.dtype} codes with parameters for {self.quant.storage}")
             if self.shape is not None and self.quant.axis is not None:
                 _check_axis(self.shape, self.quant, self.quant.axis)
-        return self
 
     @property
     def rank(self) -> int | None:
