@@ -34,6 +34,7 @@ class NodeView:
         self._translation = translation
         self.proto = proto
         self.version = version
+        self._inputs = [str(name) for name in proto.input]
         domain = "" if proto.domain in ("", "ai.onnx") else f"{proto.domain}."
         self.source = translation.source_of(domain + proto.op_type, proto)
 
@@ -44,13 +45,13 @@ class NodeView:
 
     def has(self, index: int) -> bool:
         """Whether the optional input at this index is given."""
-        return index < len(self.proto.input) and bool(self.proto.input[index])
+        return index < len(self._inputs) and bool(self._inputs[index])
 
     def input(self, index: int) -> str:
         """The name of an input that must be given. Raises ModelFailure when it is not."""
         if not self.has(index):
             raise ModelFailure(f"input {index} is missing", node=self.label)
-        return str(self.proto.input[index])
+        return self._inputs[index]
 
     def output(self, index: int = 0) -> str:
         """The name of an output, or "" when the model does not ask for it."""

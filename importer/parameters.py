@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 from pydantic import ValidationError
@@ -11,6 +12,19 @@ from intonnx.ir.errors import QuantizationFailure
 from intonnx.ir.types import Array, Dim, DType, QuantParams, quantized
 
 _EXPRESSED = {"float32": DType.F32, "float16": DType.F16, "bfloat16": DType.BF16}
+_COMMON = {np.dtype(np.float32): DType.F32, np.dtype(np.float16): DType.F16}
+"""Looked up first: the name of a numpy type is made anew each time."""
+
+
+def expressed_type(scale: Array) -> DType | None:
+    """The type of the real values behind a scale; None for one that ONNX does not allow."""
+    return _COMMON.get(scale.dtype) or _EXPRESSED.get(str(scale.dtype))
+
+
+@lru_cache(maxsize=4096)
+def _per_tensor(storage: DType, scale: float, zero_point: int, expressed: DType) -> QuantParams:
+    """Q and DQ, and often many of them, have equal parameters: one record serves them all."""
+    return QuantParams(storage=storage, scale=scale, zero_point=zero_point, expressed=expressed)
 
 
 def make_params(
@@ -28,21 +42,22 @@ def make_params(
     `axis` may be negative and is None where only one scale is allowed; an absent zero point is 0.
     Raises QuantizationFailure when shapes, values or the axis are not those that ONNX allows.
     """
-    zeros = np.zeros(scale.shape, np.int64) if zero_point is None else zero_point.astype(np.int64)
-    if str(scale.dtype) not in _EXPRESSED:
+    expressed = expressed_type(scale)
+    if expressed is None:
         raise QuantizationFailure(f"the scale is {scale.dtype}", node=node)
-    if block is None and scale.size == 1 and zeros.size == 1:
-        scale, zeros, axis = scale.reshape(()), zeros.reshape(()), None
-    else:
-        axis = _checked_axis(scale, zeros, axis, rank, block, node)
+    single = scale.size == 1 and (zero_point is None or zero_point.size == 1)
     try:
+        if block is None and single:
+            zero = 0 if zero_point is None else int(zero_point.reshape(())[()])
+            return _per_tensor(storage, float(scale.reshape(())[()]), zero, expressed)
+        zeros = np.zeros(scale.shape) if zero_point is None else zero_point
         return QuantParams(
             storage=storage,
             scale=scale.astype(np.float32),
-            zero_point=zeros,
-            axis=axis,
+            zero_point=zeros.astype(np.int64),
+            axis=_checked_axis(scale, zeros, axis, rank, block, node),
             block=block,
-            expressed=_EXPRESSED[str(scale.dtype)],
+            expressed=expressed,
         )
     except ValidationError as error:
         message = str(error.errors()[0]["msg"]).removeprefix("Value error, ")

@@ -27,26 +27,47 @@ def fused_multiply_add(
     """Compute a * b + c rounded to float32 once, as the FMA instructions of a CPU do.
 
     The operands are float32 arrays that broadcast. The product has 48 bits, so float64 holds it
-    exactly. Their sum is rounded to odd in float64: truncated, with the last bit set when anything
-    was cut off. Because 53 >= 24 + 2 bits are kept, rounding that to float32 gives the exact sum's
-    rounding. Source: IEEE 754-2019, 5.4.1 fusedMultiplyAdd; Boldo and Melquiond, "Emulation of FMA
+    exactly. Where rounding the sum to float64 and then to float32 may differ from rounding it once,
+    it is rounded to odd in float64: truncated, with the last bit set when anything was cut off.
+    Because 53 >= 24 + 2 bits are kept, rounding that to float32 gives the exact sum's rounding.
+    Source: IEEE 754-2019, 5.4.1 fusedMultiplyAdd; Boldo and Melquiond, "Emulation of FMA
     and correctly rounded sums: proved algorithms using rounding to odd" (2008).
     """
     with np.errstate(over="ignore", invalid="ignore"):
         product = a.astype(np.float64) * b.astype(np.float64)
         addend = c.astype(np.float64)
         total = np.asarray(product + addend)
-        # What the rounding of the sum lost, exactly (Knuth's TwoSum).
-        seen = total - product
-        lost = np.asarray((product - (total - seen)) + (addend - seen))
-        bits = total.view(np.int64)
-        inexact = (lost > 0) | (lost < 0)  # not for NaN, which infinities leave
-        # An odd last bit is right already. An even one is where the sum was rounded to: the odd
-        # neighbour on the side of the exact sum has a magnitude one step larger or smaller.
-        step = np.where((lost > 0) == (total > 0), 1, -1)
-        odd = np.where(inexact & (bits & 1 == 0), bits + step, bits).view(np.float64)
-        rounded: Array = odd.astype(np.float32)
+        rounded: Array = np.asarray(total.astype(np.float32))
+        doubtful = _may_round_twice(total)
+        if np.any(doubtful):
+            products, addends = np.broadcast_arrays(product, addend)
+            odd = _rounded_to_odd(products[doubtful], addends[doubtful], total[doubtful])
+            rounded[doubtful] = odd.astype(np.float32)
     return rounded
+
+
+def _rounded_to_odd(product: Array, addend: Array, total: Array) -> Array:
+    """The exact sum of two float64, of which `total` is the rounded one, rounded to odd instead."""
+    # What the rounding of the sum lost, exactly (Knuth's TwoSum).
+    seen = total - product
+    lost = np.asarray((product - (total - seen)) + (addend - seen))
+    bits = total.view(np.int64)
+    inexact = (lost > 0) | (lost < 0)  # not for NaN, which infinities leave
+    # An odd last bit is right already. An even one is where the sum was rounded to: the odd
+    # neighbour on the side of the exact sum has a magnitude one step larger or smaller.
+    step = np.where((lost > 0) == (total > 0), 1, -1)
+    odd: Array = np.where(inexact & (bits & 1 == 0), bits + step, bits).view(np.float64)
+    return odd
+
+
+def _may_round_twice(total: Array) -> Array:
+    """Where a float64 rounded to float32 may differ from the exact sum that it was rounded from.
+
+    Only halfway between two float32, whose last 29 bits are 1 and zeros, and among the subnormal
+    float32, which have fewer bits.
+    """
+    halfway = (total.view(np.int64) & 0x1FFFFFFF) == 0x10000000
+    return np.asarray(halfway | (np.abs(total) < np.finfo(np.float32).tiny) & (total != 0))
 
 
 def fused_polynomial(x: Array, coefficients: Sequence[float]) -> Array:

@@ -108,6 +108,8 @@ class QuantParams(Record):
             raise ValueError(f"the block size {self.block} is not positive or has no axis")
 
     def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
         return isinstance(other, QuantParams) and self._key() == other._key()
 
     def __hash__(self) -> int:

@@ -11,7 +11,7 @@ import numpy as np
 
 from intonnx.ir.float32 import fused_multiply_add
 from intonnx.ir.quantization import all_codes
-from intonnx.ir.types import Array, DType, QuantParams, TensorType
+from intonnx.ir.types import Array, Dim, DType, QuantParams, TensorType
 
 _LARGEST_SUM = 1 << 20
 """Above it a float32 step is so coarse that sums of raw codes leave the literal result."""
@@ -105,6 +105,24 @@ def swaps_operands(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
         if max(m, n) > 1:
             return m == 1
     return True
+
+
+def known_swap(a: tuple[Dim, ...] | None, b: tuple[Dim, ...] | None) -> bool | None:
+    """What `swaps_operands` will say, where the sizes that are known decide it; else None."""
+    if a is None or b is None:
+        return None
+    inner = min((count for count in map(_known_axes, (a, b)) if count is not None), default=None)
+    if inner is None:
+        return swaps_operands(tuple(map(int, a)), tuple(map(int, b)))
+    # Axes from the last symbol outwards are left out: they count when the inner ones are all 1.
+    sizes = [tuple(int(size) for size in shape[max(0, len(shape) - inner) :]) for shape in (a, b)]
+    return swaps_operands(*sizes) if max((*sizes[0], *sizes[1]), default=1) > 1 else None
+
+
+def _known_axes(shape: tuple[Dim, ...]) -> int | None:
+    """How many of the last axes are numbers; None when all are."""
+    symbols = [i for i, size in enumerate(reversed(shape)) if isinstance(size, str)]
+    return symbols[0] if symbols else None
 
 
 def _codes(params: QuantParams) -> Array:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from intonnx.importer.node_view import NodeView
-from intonnx.importer.parameters import broadcast_params, make_params
+from intonnx.importer.parameters import broadcast_params, expressed_type, make_params
 from intonnx.importer.registry import imports
 from intonnx.ir.errors import QuantizationFailure
 from intonnx.ir.graph import Refusal
@@ -169,7 +169,7 @@ def _parameters_refusal(node: NodeView, storage: DType) -> Refusal | None:
     if scale is not None and node.constant(0) is not None and np.any(scale < 0):
         # Weight-only quantizers write such scales; no integer arithmetic is built on them.
         return _unsupported(node, f"the scale '{node.input(1)}' of constant codes is negative")
-    if scale is not None and str(scale.dtype) not in ("float32", "float16", "bfloat16"):
+    if scale is not None and expressed_type(scale) is None:
         return _unsupported(node, f"the scale '{node.input(1)}' is {scale.dtype}")
     return None
 

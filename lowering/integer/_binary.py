@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -23,14 +24,23 @@ def literal_kernel(function: Function, out: QuantParams, context: Context) -> Ke
 
     Two 8-bit operands take a table of the 65,536 results.
     """
+    kinds = context.operand(0), context.operand(1)
+    if has_table(kinds[0]) and has_table(kinds[1]):
+        params = kinds[0].params, kinds[1].params
+        return shared_pair_kernel(_literal_table, (function, *params, out), context)
+    return real_kernel(partial(_literal_codes, function, out), context)
 
-    def codes(a: Array, b: Array) -> Array:
-        with np.errstate(all="ignore"):
-            v = np.array(function(a, b), np.float32)
-            v /= out.scale
-        return round_to_codes(v, out)
 
-    return real_kernel(codes, context)
+def _literal_codes(function: Function, out: QuantParams, a: Array, b: Array) -> Array:
+    with np.errstate(all="ignore"):
+        v = np.array(function(a, b), np.float32)
+        v /= out.scale
+    return round_to_codes(v, out)
+
+
+def _literal_table(function: Function, a: QuantParams, b: QuantParams, out: QuantParams) -> Array:
+    rows, columns = (dequantize_array(all_codes(params), params) for params in (a, b))
+    return _literal_codes(function, out, rows[:, None], columns)
 
 
 def real_kernel(function: CodesFunction, context: Context) -> Kernel:
@@ -59,8 +69,30 @@ def has_table(kind: TensorType) -> bool:
 
 def pair_kernel(table: Array, context: Context) -> Kernel:
     """Look up pairs of 8-bit codes that broadcast in a table [256, 256]."""
-    find = _pairs(table, context)
+    find = _pairs(partial(_flat, table), context)
     return lambda operands: (find(operands[0], operands[1]),)
+
+
+def shared_pair_kernel(
+    make: Callable[..., Array], arguments: tuple[Hashable, ...], context: Context
+) -> Kernel:
+    """As `pair_kernel` with the table `make(*arguments)`; kernels of equal arguments share it."""
+    find = _pairs(partial(_shared_table, make, arguments), context)
+    return lambda operands: (find(operands[0], operands[1]),)
+
+
+@lru_cache(maxsize=256)
+def _shared_table(
+    make: Callable[..., Array], arguments: tuple[Hashable, ...], transposed: bool
+) -> Array:
+    table = _flat(make(*arguments), transposed)
+    table.setflags(write=False)
+    return table
+
+
+def _flat(table: Array, transposed: bool) -> Array:
+    """A table [256, 256], or its transpose, as [65536]."""
+    return np.ascontiguousarray(table.T if transposed else table).reshape(-1)
 
 
 def row_kernel(row: Array, data: int) -> Kernel:
@@ -69,14 +101,15 @@ def row_kernel(row: Array, data: int) -> Kernel:
     return lambda operands: (find(operands[0], operands[1]),)
 
 
-def _pairs(table: Array, context: Context) -> CodesFunction:
+def _pairs(table: Callable[[bool], Array], context: Context) -> CodesFunction:
     a, b = context.constant(0), context.constant(1)
     if b is not None and b.size == 1:
-        return _one_constant(table[:, int(_bits(b).reshape(-1)[0])], 0)
+        return _one_constant(table(False)[int(_bits(b).reshape(-1)[0]) :: 256], 0)
     if a is not None and a.size == 1:
-        return _one_constant(table[int(_bits(a).reshape(-1)[0])], 1)
+        start = 256 * int(_bits(a).reshape(-1)[0])
+        return _one_constant(table(False)[start : start + 256], 1)
     high = _high_operand(context)
-    flat = np.ascontiguousarray(table if high == 0 else table.T).reshape(-1)
+    flat = table(high == 1)
     constant = context.constant(high)
     prepared = None if constant is None else _shifted(constant)
 
@@ -89,7 +122,7 @@ def _pairs(table: Array, context: Context) -> CodesFunction:
 
 
 def _one_constant(row: Array, data: int) -> CodesFunction:
-    row = np.ascontiguousarray(row)
+    row = np.array(row)  # a copy, so that the table need not stay
 
     def run(a: Array, b: Array) -> Array:
         found = look_up(row, b if data else a)

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from intonnx.ir.ops.add import Add, Subtract
-from intonnx.ir.types import Array, static_shape
-from intonnx.lowering.binary import qlinear_add_fits, qlinear_add_table, swaps_operands
+from intonnx.ir.types import Array
+from intonnx.lowering.binary import known_swap, qlinear_add_fits, qlinear_add_table, swaps_operands
 
-from ._binary import literal_kernel, pair_kernel
+from ._binary import literal_kernel, shared_pair_kernel
 from ._fixed_binary import fixed_kernel, sums
 from .kernel import Context, Kernel, kernels
 
@@ -26,11 +26,12 @@ def add(op: Add, context: Context) -> Kernel:
         return literal_kernel(np.add, op.out, context)
 
     def build(swapped: bool) -> Kernel:
-        return pair_kernel(qlinear_add_table(a.params, b.params, op.out, swapped), context)
+        arguments = (a.params, b.params, op.out, swapped)
+        return shared_pair_kernel(qlinear_add_table, arguments, context)
 
-    shapes = static_shape(a.shape), static_shape(b.shape)
-    if shapes[0] is not None and shapes[1] is not None:
-        return build(swaps_operands(shapes[0], shapes[1]))
+    known = known_swap(a.shape, b.shape)
+    if known is not None:
+        return build(known)
     either = build(False), build(True)
 
     def run(operands: Sequence[Any]) -> tuple[Array, ...]:

@@ -7,7 +7,7 @@ import numpy as np
 from intonnx.ir.ops.multiply import Multiply
 from intonnx.lowering.binary import qlinear_multiply_fits, qlinear_multiply_table
 
-from ._binary import literal_kernel, pair_kernel
+from ._binary import literal_kernel, shared_pair_kernel
 from ._fixed_binary import fixed_kernel, product
 from .kernel import Context, Kernel, kernels
 
@@ -19,5 +19,6 @@ def multiply(op: Multiply, context: Context) -> Kernel:
         return fixed_kernel(product, op.out, context)
     a, b = context.operand(0), context.operand(1)
     if context.numerics == "qlinear" and qlinear_multiply_fits(a, b, op.out):
-        return pair_kernel(qlinear_multiply_table(a.params, b.params, op.out), context)
+        arguments = (a.params, b.params, op.out)
+        return shared_pair_kernel(qlinear_multiply_table, arguments, context)
     return literal_kernel(np.multiply, op.out, context)
