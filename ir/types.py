@@ -89,9 +89,15 @@ class QuantParams(Record):
         # A comparison of Python numbers, where there is one, is much faster than one of arrays.
         if self.scale.ndim == 0 and 0 < float(self.scale) < math.inf:
             return
-        bad = self.scale[~(np.isfinite(self.scale) & (self.scale > 0))]
-        if bad.size:
-            raise ValueError(f"the scale {bad.flat[0]} is not a finite number above zero")
+        bad = np.flatnonzero(~(np.isfinite(self.scale) & (self.scale > 0)))
+        if not bad.size:
+            return
+        scale = self.scale.flat[bad[0]]
+        where = f" (entry {bad[0]})" if self.scale.ndim else ""
+        advice = ""
+        if -math.inf < scale < 0:
+            advice = f": it turns the order of values round; quantize again with {-scale}"
+        raise ValueError(f"the scale {scale} is not a finite number above zero{where}{advice}")
 
     def _check_shapes(self) -> None:
         if self.scale.shape != self.zero_point.shape:

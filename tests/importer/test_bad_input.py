@@ -133,6 +133,19 @@ def test_a_scale_that_is_no_positive_number(scale: float) -> None:
     assert "scale" in message
 
 
+def test_a_negative_scale_says_what_to_do_instead() -> None:
+    message = failure(quantizer(-0.5, np.uint8(3)))
+    assert message.endswith(
+        "the scale -0.5 is not a finite number above zero: it turns the order of values round; "
+        "quantize again with 0.5"
+    )
+
+
+def test_one_bad_scale_of_many_is_named() -> None:
+    message = failure(quantizer([0.5, np.nan], np.zeros(2, np.uint8), axis=1))
+    assert "the scale nan is not a finite number above zero (entry 1)" in message
+
+
 def test_a_zero_point_of_another_type() -> None:
     bad = quantizer(0.1, np.uint8(0))
     bad.graph.initializer.append(numpy_helper.from_array(np.asarray(0, np.int8), "z8"))
