@@ -96,8 +96,8 @@ class QuantParams(Record):
         where = f" (entry {bad[0]})" if self.scale.ndim else ""
         advice = ""
         if -math.inf < scale < 0:
-            advice = f": it turns the order of values round; quantize again with {-scale}"
-        raise ValueError(f"the scale {scale} is not a finite number above zero{where}{advice}")
+            advice = f": it turns the order of values round; quantize again with {-scale!s}"
+        raise ValueError(f"the scale {scale!s} is not a finite number above zero{where}{advice}")
 
     def _check_shapes(self) -> None:
         if self.scale.shape != self.zero_point.shape:
