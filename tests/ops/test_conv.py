@@ -231,7 +231,8 @@ def test_refusals(model: onnx.ModelProto, code: str) -> None:
 def test_blocked_weights_are_refused() -> None:
     build = Builder()
     x = build.operand(FED, 0)
-    scale = build.constant("scale", np.full((2, 6, 3, 3), 0.1, np.float32))
+    scales = np.linspace(0.05, 0.15, 108, dtype=np.float32).reshape(2, 6, 3, 3)
+    scale = build.constant("scale", scales)
     w = build.node("DequantizeLinear", [build.constant("w", ONES.astype(S8)), scale],
                    axis=0, block_size=3)  # fmt: skip
     build.output(build.quantize(build.node("Conv", [x, w]), u8(0.05, 7), "y"), U8)
