@@ -180,7 +180,7 @@ class Scaling:
     def __call__(self, values: Array) -> Array:
         """int64 results for whole numbers up to 2^62 of any integer type, in their layout."""
         simple = self._fits and values.dtype.itemsize <= 4
-        v: Array = values.astype(np.int64)
+        v: Array = np.array(values, np.int64)
         if not simple:
             np.clip(v, -self._bound, self._bound, out=v)
             if not self._narrow:

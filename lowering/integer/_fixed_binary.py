@@ -44,8 +44,12 @@ class Operand(NamedTuple):
     real: bool
 
 
-_NARROW = 1 << 20
-"""Products of smaller whole numbers with multipliers, and their sums, stay far inside int64."""
+_FAR = 1 << 19
+"""From as many quanta on the digits of a multiplier with the other's shift can be too few."""
+
+_GUARD_BITS = 16
+_FARTHEST = 1 << 56
+"""Quanta with 16 digits after the point beyond all results."""
 
 Arithmetic = Callable[[Operand, Operand, QuantParams], Whole]
 
@@ -90,9 +94,11 @@ def operand_of(kind: TensorType, constant: Array | None) -> Operand:
 def _real(constant: Array) -> Operand:
     """Ones times the values of a constant, zeros times 1."""
     values = constant.astype(np.float64)
-    # What is no number is below all others, and what is infinite beyond every result.
+    if np.isnan(values).any():
+        raise CompileFailure("no fixed form: a constant operand is not a number")
+    # What is infinite is beyond every result.
     largest = float(np.finfo(np.float64).max)
-    values = np.clip(np.where(np.isnan(values), -largest, values), -largest, largest)
+    values = np.clip(values, -largest, largest)
     ones = (values != 0).astype(np.int64)
     scale = fixed_point.fractions(np.where(values == 0, 1.0, values))
     return Operand(scale, lambda real: ones.reshape(real.shape), 1, True)
@@ -105,49 +111,70 @@ def _quanta(scale: Array, out: QuantParams) -> Array:
 
 
 def sums(sign: int) -> Arithmetic:
-    """The sum, or the difference for the sign -1: both multipliers have one shift."""
+    """The sum, or the difference for the sign -1.
+
+    Both multipliers have one shift, and the sum of the products is rounded once. For accumulators,
+    and codes of many quanta each, this would leave the smaller one too few digits: there both are
+    turned into quanta with 16 digits after the point before they are added.
+    """
 
     def arithmetic(a: Operand, b: Operand, out: QuantParams) -> Whole:
-        m, shift = _summands((a, b), out)
-        m_a, m_b = m[0], m[1] * sign
-        total = BITS - shift
+        reach = _reach([operand for operand in (a, b) if not operand.real], out)
+        if reach >= _FAR:
+            quanta_a, quanta_b = _quanta_of(a, out), _quanta_of(b, out)
+
+            def guarded(x: Array, y: Array) -> Array:
+                v = quanta_a(x) + sign * quanta_b(y)
+                return limited(fixed_point.rounded_shift(v, _GUARD_BITS), out)
+
+            return guarded
+        (m_a, m_b), shift = _summands((a, b), out, 2 * (reach + farthest(out) + 1))
+        m_b = m_b * sign
 
         def exact(x: Array, y: Array) -> Array:
             v = x * m_a
             v = np.asarray(v + y * m_b)
-            return limited(fixed_point.rounded_shift(v, total), out)
+            return limited(fixed_point.rounded_shift(v, BITS - shift), out)
 
-        def split(x: Array, y: Array) -> Array:
-            (high, low), (high_b, low_b) = fixed_point.limbs(x, m_a), fixed_point.limbs(y, m_b)
-            v = fixed_point.rounded_limbs(high + high_b, low + low_b, np.asarray(shift))
-            return limited(v, out)
-
-        return split if max(a.largest, b.largest) >= _NARROW else exact
+        return exact
 
     return arithmetic
 
 
-def _summands(operands: Sequence[Operand], out: QuantParams) -> tuple[list[Array], int]:
+def _reach(codes: Sequence[Operand], out: QuantParams) -> Fraction:
+    """The largest whole number times the largest scale, in quanta: no summand is larger."""
+    scales = [abs(scale) for operand in codes for scale in _quanta(operand.scale, out).flat]
+    return max(scales, default=Fraction(0)) * max(operand.largest for operand in codes)
+
+
+def _quanta_of(operand: Operand, out: QuantParams) -> Callable[[Array], Array]:
+    """From whole numbers to quanta with 16 digits after the point."""
+    quanta = _quanta(operand.scale, out) * (1 << _GUARD_BITS)
+    if operand.real:
+        limit = Fraction(_FARTHEST)
+        addend = fixed_point.scaled_to(_clipped(np.asarray(quanta, object), limit), BITS)
+        return lambda ones: np.asarray(ones * addend)
+    factor = fixed_point.multiplier(np.asarray(quanta, object))
+    return Scaling(factor, _FARTHEST)
+
+
+def _summands(
+    operands: Sequence[Operand], out: QuantParams, beyond: Fraction
+) -> tuple[list[Array], int]:
     """A factor m * 2^(shift - 31) for each operand, with one shift.
 
-    The m of codes are below 2^31, those of real constants below 2^60.
+    The m of codes are below 2^31, those of real constants below 2^60: a constant that is `beyond`
+    decides alone.
     """
     quanta = [_quanta(operand.scale, out) for operand in operands]
     codes = [q for q, operand in zip(quanta, operands, strict=True) if not operand.real]
-    largest = max(
-        max(map(abs, q.flat)) * operand.largest
-        for q, operand in zip(quanta, operands, strict=True)
-        if not operand.real
-    )
-    # A constant that is farther away decides alone, and so does one at this distance.
-    reach = 2 * (largest + farthest(out) + 1)
     real = any(operand.real for operand in operands)
-    least = fixed_point.exponent(reach) - 28 if real else -1000
-    made = fixed_point.common_multipliers(codes, least)
-    shift = int(made[0].shift)
-    found = iter(made)
+    made = fixed_point.common_multipliers(
+        codes, fixed_point.exponent(beyond) - 28 if real else -1000
+    )
+    shift, found = int(made[0].shift), iter(made)
     return [
-        fixed_point.scaled_to(_clipped(q, reach), shift) if operand.real else next(found).m
+        fixed_point.scaled_to(_clipped(q, beyond), shift) if operand.real else next(found).m
         for q, operand in zip(quanta, operands, strict=True)
     ], shift
 
