@@ -164,11 +164,18 @@ class QuantParams(Record):
 
         Blocked parameters do not broadcast: expand them first.
         """
+        return self._along(self.scale, rank), self.zero_along(rank)
+
+    def zero_along(self, rank: int) -> Array:
+        """The zero point alone, as `along` gives it."""
+        return self._along(self.zero_point, rank)
+
+    def _along(self, values: Array, rank: int) -> Array:
         if self.axis is None or self.block is not None:
-            return self.scale, self.zero_point
+            return values
         shape = [1] * rank
-        shape[self.axis] = self.scale.size
-        return self.scale.reshape(shape), self.zero_point.reshape(shape)
+        shape[self.axis] = values.size
+        return values.reshape(shape)
 
     @property
     def is_narrow(self) -> bool:

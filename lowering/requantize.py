@@ -139,8 +139,7 @@ def farthest(out: QuantParams) -> int:
 
 def limited(v: Array, out: QuantParams) -> Array:
     """Codes of whole quanta (int64, given up): limited, with the zero point added."""
-    _, zero = out.along(v.ndim)
-    v += zero
+    v += out.zero_along(v.ndim)
     np.clip(v, out.qmin, out.qmax, out=v)
     codes: Array = v.astype(out.storage.numpy)
     return codes

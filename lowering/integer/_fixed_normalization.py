@@ -24,10 +24,10 @@ from ._normalization import centred, squares
 
 _GUARD_BITS = 16
 """Digits after the point of quanta before the bias is added and the sum rounded."""
-_NORMAL_BITS = 20
+_NORMAL_BITS = 24
 """Digits after the point of normalized values, whose magnitude is at most sqrt(n)."""
 _ROOT_BITS = 32
-_NARROW_ROW = 1 << 22
+_NARROW_ROW = 1 << 14
 """Normalized values of shorter rows take less than 32 bits."""
 
 
@@ -72,7 +72,7 @@ class FixedNormalization:
         if affine.bias is not None:
             self._bias = quanta_of(affine.bias, out, 40)
             limit += int(np.abs(self._bias).max(initial=0))
-        down = Fraction(1 << _GUARD_BITS, 1 << _NORMAL_BITS)
+        down = Fraction(1, 1 << (_NORMAL_BITS - _GUARD_BITS))
         factor = fixed_point.multiplier(np.asarray(quanta * down, object))
         self._scaling = Scaling(factor, limit)
 
@@ -91,7 +91,7 @@ class FixedNormalization:
         return result
 
     def _normalized(self, codes: Array, axes: tuple[int, ...]) -> tuple[Array, Array]:
-        """Normalized values times 2^20, and which rows have none: those that divide 0 by 0."""
+        """Normalized values times 2^24, and which rows have none: those that divide 0 by 0."""
         values = centred(codes, self._x)
         count = math.prod(values.shape[axis] for axis in axes)
         rest = np.zeros((1,) * values.ndim, np.int64)

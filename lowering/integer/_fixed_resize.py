@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any, NamedTuple
@@ -19,8 +20,9 @@ from intonnx.lowering.requantize import farthest, limited
 from intonnx.lowering.resampling import taps
 
 WEIGHT_BITS = 30
-_MOST_GUARD_BITS = 16
-_FEWEST_GUARD_BITS = 6
+"""Digits after the point of weights, or fewer for accumulators."""
+_GUARD_BITS = 16
+_FEWEST_BITS = 20
 
 
 class _Step(NamedTuple):
@@ -35,46 +37,36 @@ class _Step(NamedTuple):
 class FixedResize:
     """A resize of known sizes: weights of 30 binary digits, values with up to 16 between axes.
 
-    Each axis ends in one rounding, and the codes in another.
+    Each axis ends in one rounding, and the codes in another. Raises CompileFailure when weights are
+    so large that sums would leave int64.
     """
 
     def __init__(self, op: Resize, x: QuantParams, rank: int, sizes: Sequence[int]) -> None:
         extents = op.extents(sizes)
         planned = [taps(op, extent, index) for index, extent in enumerate(extents)]
         self._x, self._out = x, op.out
+        self._guard, self._bits = _digits(x, [tap.weights for tap in planned])
         self._steps = [
-            _Step(axis, tap.cells, whole_weights(tap.weights), tap.outside)
+            _Step(axis, tap.cells, whole_weights(tap.weights, self._bits), tap.outside)
             for axis, tap in zip(op.axes, planned, strict=True)
         ]
         # The axis that grows least comes first, so that there is less to do for the others.
         growth = [tap.cells.shape[1] / max(1, e.before)
                   for tap, e in zip(planned, extents, strict=True)]  # fmt: skip
         self._order = [int(index) for index in np.argsort(growth, kind="stable")]
-        self._guard = self._guard_bits()
         scale, _ = x.along(rank)
         quantum = Fraction(float(op.out.scalar_scale)) * (1 << self._guard)
         factor = fixed_point.multiplier(np.asarray(fixed_point.fractions(scale) / quantum, object))
         self._scaling = Scaling(factor, farthest(op.out))
         self._fill = quantize_array(np.asarray(op.extrapolation, np.float32), op.out)
 
-    def _guard_bits(self) -> int:
-        """As many as leave the weighted sums of every axis below 2^62."""
-        largest = largest_code(self._x)
-        for step in self._steps:
-            sums = np.abs(step.weights).sum(axis=0)
-            largest = largest * int(sums.max(initial=0)) >> WEIGHT_BITS
-        bits = min(_MOST_GUARD_BITS, 61 - WEIGHT_BITS - (2 * largest).bit_length())
-        if bits < _FEWEST_GUARD_BITS:
-            raise CompileFailure("no fixed form: the weights of its interpolation are too large")
-        return bits
-
     def __call__(self, codes: Array) -> Array:
         """The resized codes."""
         value: Array = codes.astype(np.int64, order="K")
-        value -= self._x.along(codes.ndim)[1]
+        value -= self._x.zero_along(codes.ndim)
         value <<= self._guard
         for index in self._order:
-            value = _along(value, self._steps[index])
+            value = _along(value, self._steps[index], self._bits)
         result = limited(self._scaling(value), self._out)
         for step in self._steps:
             if step.outside.any():
@@ -83,9 +75,22 @@ class FixedResize:
         return result
 
 
-def whole_weights(weights: Array) -> Array:
-    """Weights [taps, ...] times 2^30 as whole numbers; sums along the first axis stay exact."""
-    one = 1 << WEIGHT_BITS
+def _digits(x: QuantParams, weights: Sequence[Array]) -> tuple[int, int]:
+    """Digits after the point of values and of weights that leave all sums below 2^61."""
+    largest = float(largest_code(x))
+    for axis in weights:
+        largest *= max(1.0, float(np.abs(axis).sum(axis=0).max(initial=0)))
+    left = 60 - math.ceil(math.log2(largest))
+    guard = min(max(left - WEIGHT_BITS, 0), _GUARD_BITS)
+    bits = min(WEIGHT_BITS, left - guard)
+    if bits < _FEWEST_BITS:
+        raise CompileFailure("no fixed form: the weights of its interpolation are too large")
+    return guard, bits
+
+
+def whole_weights(weights: Array, bits: int = WEIGHT_BITS) -> Array:
+    """Weights [taps, ...] times 2^bits as whole numbers; sums along the first axis stay exact."""
+    one = 1 << bits
     whole: Array = np.rint(weights * one).astype(np.int64)
     # What rounding took from a sum goes to the largest weight.
     missing = np.rint(weights.sum(axis=0) * one).astype(np.int64) - whole.sum(axis=0)
@@ -94,10 +99,10 @@ def whole_weights(weights: Array) -> Array:
     return whole
 
 
-def _along(value: Array, step: _Step) -> Array:
+def _along(value: Array, step: _Step, bits: int) -> Array:
     """The weighted sum of the cells along one axis, rounded."""
     axis, cells, weights, _ = step
-    whole = bool(np.all(weights[0] == 1 << WEIGHT_BITS)) and not np.any(weights[1:])
+    whole = bool(np.all(weights[0] == 1 << bits)) and not np.any(weights[1:])
     if whole and np.array_equal(cells[0], np.arange(value.shape[axis])):
         return value
     shape = [1] * value.ndim
@@ -110,4 +115,4 @@ def _along(value: Array, step: _Step) -> Array:
         more = value.take(cell, axis)
         more *= weight.reshape(shape)
         total += more
-    return fixed_point.rounded_shift(total, WEIGHT_BITS)
+    return fixed_point.rounded_shift(total, bits)

@@ -87,7 +87,7 @@ class _Product:
 def _centred(codes: Array, params: QuantParams, dtype: np.dtype[Any]) -> Array:
     """A new array of codes less their zero points, which broadcast."""
     values: Array = codes.astype(dtype)
-    zero = params.along(codes.ndim)[1]
+    zero = params.zero_along(codes.ndim)
     if np.any(zero):
         values -= zero.astype(dtype)
     return values

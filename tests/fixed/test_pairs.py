@@ -50,7 +50,7 @@ LITERAL: list[tuple[Any, Real]] = [
 ]  # fmt: skip
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(st.data())
 def test_requantizing_is_one_multiplier_and_one_rounding(data: st.DataObject) -> None:
     x, out = data.draw(drawn_params()), data.draw(drawn_params())
@@ -118,7 +118,7 @@ def _other(given: QuantParams) -> int:
     return zero + 1 if zero < given.qmax else zero - 1
 
 
-@settings(max_examples=250)
+@settings(max_examples=120)
 @given(st.data())
 def test_pairs_are_rounded_once(data: st.DataObject) -> None:
     kind, function = data.draw(st.sampled_from(LITERAL))
@@ -213,7 +213,7 @@ def test_powers_of_negative_numbers_and_zero(exponent: float) -> None:
     assert_one_quantum(Power(out=out), operands, found)
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(st.data())
 def test_comparisons_are_those_of_qlinear(data: st.DataObject) -> None:
     relation = data.draw(st.sampled_from(["equal", "less", "less_or_equal", "greater"]))

@@ -124,9 +124,7 @@ def assert_one_quantum(op: Op, operands: Sequence[Given], found: Array) -> None:
 
 def params(storage: DType, scale: float, zero_point: int) -> QuantParams:
     """Per-tensor parameters."""
-    return QuantParams(
-        storage=storage, scale=np.float32(scale), zero_point=np.asarray(zero_point)
-    )
+    return QuantParams(storage=storage, scale=np.float32(scale), zero_point=np.asarray(zero_point))
 
 
 @st.composite
