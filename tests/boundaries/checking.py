@@ -13,7 +13,7 @@ from support.models import Array
 from support.runtime import run_onnxruntime
 
 from .census import computes_in_floats, integer_in_onnxruntime
-from .drawing import SEEDS
+from .drawing import SEEDS, Draw
 from .patterns import Case
 
 Quanta = Mapping[str, float | None]
@@ -27,23 +27,27 @@ def check(case: Case, record: Record) -> None:
     """
     for seed in range(SEEDS):
         model, draw = case.pattern.draw(case.storage, case.from_codes, seed)
-        graph = intonnx.import_model(model)
+        graph = check_drawn(case, model, draw, f"seed {seed}")
         if seed == 0 and not case.pattern.stays:
             record("integer here", intonnx.coverage(graph).float == 0)
             record("integer in onnxruntime", integer_in_onnxruntime(model))
-        _check_states(case, graph)
-        wanted = run_onnxruntime(model, draw.inputs, optimized=False, exact=False)
-        exported = intonnx.to_onnx(graph)
-        if case.pattern.stays:
-            assert _quantizers(exported) <= _quantizers(model)
-        trace = intonnx.compile(graph).trace(draw.inputs)
-        ours = {name: trace[name] for name in graph.outputs}
-        _check_fixed(case, graph, draw.inputs, trace)
-        literal = intonnx.compile(graph, numerics="qdq").run(draw.inputs)
-        quanta, literal_quanta = case.pattern.quanta
-        _compare(ours, wanted, draw.quanta, quanta, f"seed {seed}")
-        _compare(literal, wanted, draw.quanta, literal_quanta, f"qdq, seed {seed}")
-        _check_export(case, exported, draw.inputs, ours, draw.quanta)
+
+
+def check_drawn(case: Case, model: onnx.ModelProto, draw: Draw, what: str) -> intonnx.Graph:
+    """One model of the case; returns what it was imported to."""
+    graph = intonnx.import_model(model)
+    _check_states(case, graph)
+    wanted = run_onnxruntime(model, draw.inputs, optimized=False, exact=False)
+    exported = intonnx.to_onnx(graph)
+    if case.pattern.stays:
+        assert _quantizers(exported) <= _quantizers(model)
+    ours = intonnx.compile(graph).run(draw.inputs)
+    literal = intonnx.compile(graph, numerics="qdq").run(draw.inputs)
+    quanta, literal_quanta = case.pattern.quanta
+    _compare(ours, wanted, draw.quanta, quanta, what)
+    _compare(literal, wanted, draw.quanta, literal_quanta, f"qdq, {what}")
+    _check_export(case, exported, draw.inputs, ours, draw.quanta)
+    return graph
 
 
 def _check_states(case: Case, graph: intonnx.Graph) -> None:

@@ -56,7 +56,15 @@ class Pattern:
         self, storage: npt.DTypeLike, from_codes: bool, seed: int
     ) -> tuple[onnx.ModelProto, Draw]:
         """The model of this seed."""
-        draw = Draw(self.name, storage, from_codes, seed, Builder(self.opset, self.qdq_domain))
+        draw = Draw(self.name, storage, from_codes, seed, self.builder())
+        return self.model(draw), draw
+
+    def builder(self) -> Builder:
+        """An empty model of the pattern's opset."""
+        return Builder(self.opset, self.qdq_domain)
+
+    def model(self, draw: Draw) -> onnx.ModelProto:
+        """The model with these parameters."""
         value = self.build(draw)
         if value is not None:
             draw.finish(value)
@@ -64,7 +72,7 @@ class Pattern:
         if self.rewrite is not None:
             model = self.rewrite(model)
         draw.match(model)
-        return model, draw
+        return model
 
 
 @dataclass(frozen=True)
