@@ -14,6 +14,7 @@ from intonnx.ir.op import Op
 from intonnx.ir.ops.storage_cast import StorageCast
 from intonnx.ir.reasons import Code
 from intonnx.ir.types import Array, DType, QuantParams, TensorType, dtype_of, plain, quantized
+from intonnx.protos import element_of_dtype
 
 from .parameters import make_params
 
@@ -59,13 +60,19 @@ class NodeView:
 
     def type(self, index: int) -> TensorType:
         """The type of an input."""
-        return self._translation.type_of(self.input(index))
+        return self.type_of(self.input(index))
+
+    def type_of(self, name: str) -> TensorType:
+        """The type of any value that is known by now."""
+        return self._translation.type_of(name)
 
     def constant(self, index: int) -> Array | None:
         """The value of an input that is a constant which no caller can override, else None."""
-        if not self.has(index):
-            return None
-        return self._translation.constants.get(self.input(index))
+        return self.value(self.input(index)) if self.has(index) else None
+
+    def value(self, name: str) -> Array | None:
+        """The value of a constant which no caller can override, None for any other name."""
+        return self._translation.constants.get(name)
 
     def attribute(self, name: str, default: Any = None) -> Any:
         """The value of an attribute: int, float, bytes decoded to str, or a list of these."""
@@ -87,6 +94,28 @@ class NodeView:
         except IntonnxError as error:
             raise error.located(node=self.label) from None
         return names[0]
+
+    def onnx(
+        self, op_type: str, operands: Sequence[str], result: str = "", **attributes: Any
+    ) -> str:
+        """Add a float operator of ai.onnx as a part of this node; returns its one result.
+
+        The result gets a fresh name unless one is given. The operator has the meaning of the
+        model's opset of ai.onnx.
+        """
+        name = result or self.fresh(op_type.lower())
+        proto = onnx.helper.make_node(op_type, list(operands), [name], **attributes)
+        self._translation.emit_onnx(proto, self.source)
+        return name
+
+    def cast(self, name: str, dtype: DType, result: str = "") -> str:
+        """Add a Cast to another element type; returns the result's name, as `onnx` does."""
+        return self.onnx("Cast", [name], result, to=element_of_dtype(dtype))
+
+    @property
+    def opset(self) -> int:
+        """The model's opset of ai.onnx, whatever the domain of the node."""
+        return self._translation.opset
 
     def keep(self, refusal: Refusal | None = None) -> None:
         """Leave the node as `onnx.<op_type>`, with a reason when there is one."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import onnx
@@ -29,6 +30,8 @@ from .node_view import NodeView
 from .registry import import_rule
 from .scaled_constants import Scaled, ScaledConstants
 from .shapes import declared_types, infer_result_types
+
+_OPSET_OF_NONE = 13
 
 
 def translate(model: LoadedModel) -> Graph:
@@ -175,6 +178,24 @@ class Translation:
         self.emit(
             op, operands, [str(name) for name in view.proto.output], view.source, refusal=refusal
         )
+
+    @property
+    def opset(self) -> int:
+        """The model's opset of ai.onnx; where it imports none, the one that is then exported."""
+        return self._model.opsets.get("", _OPSET_OF_NONE)
+
+    def emit_onnx(self, proto: onnx.NodeProto, source: Source) -> None:
+        """Add an operator of ai.onnx that the model does not have, on values of the model."""
+        opsets = {**self._model.opsets, "": self.opset}
+        model = replace(self._model, opsets=opsets)
+        inferred = infer_result_types(proto, self.types, self.constants, model)
+        op = OnnxOp(
+            op_type=proto.op_type,
+            version=self.opset,
+            attributes=attributes_of(proto),
+            types=tuple(inferred.get(name, unknown_type()) for name in proto.output),
+        )
+        self.emit(op, list(proto.input), list(proto.output), source)
 
     def _result_types(self, view: NodeView) -> tuple[TensorType, ...]:
         inferred: Mapping[str, TensorType] = {}

@@ -11,7 +11,6 @@ from onnx import helper
 from intonnx.ir.errors import ExportFailure, IntonnxError
 from intonnx.ir.graph import Graph, Node
 from intonnx.ir.ops.quantize import Dequantize, Requantize
-from intonnx.ir.types import DType
 from intonnx.protos import proto_of
 
 from . import qlinear
@@ -43,36 +42,37 @@ def to_onnx(
     qlinear.load_all()
     graph = with_explicit_limits(graph)
     out = Emitter(graph, form, runtime, export_opset(graph))
-    joined: set[int] = set()
+    waiting: dict[int, Node] = {}
     for node in graph.nodes:
-        if id(node) not in joined:
-            _emit(node, graph, out, joined)
+        reader = _only_reader(node, graph)
+        if reader is None:
+            _emit(node, waiting.get(id(node)), out)
+        else:
+            waiting[id(reader)] = node
     return _model(graph, out)
 
 
-def _emit(node: Node, graph: Graph, out: Emitter, joined: set[int]) -> None:
-    try:
-        consumer = _only_consumer(node, graph)
-        if consumer is not None and emitters.join(node, consumer, out):
-            joined.add(id(consumer))
-        else:
-            emitters.emit(node, out)
-    except IntonnxError as error:
-        raise error.located(node=node.label) from None
+def _emit(node: Node, sums: Node | None, out: Emitter) -> None:
+    """Write a node, and before it or as one with it the node whose sums it alone reads."""
+    for found in filter(None, (sums, node)):
+        try:
+            if found is sums and emitters.join(found, node, out):
+                return
+            emitters.emit(found, out)
+        except IntonnxError as error:
+            raise error.located(node=found.label) from None
 
 
-def _only_consumer(node: Node, graph: Graph) -> Node | None:
-    """The requantize or dequantize that alone reads a node's accumulator."""
+def _only_reader(node: Node, graph: Graph) -> Node | None:
+    """The requantize or dequantize that alone reads a node's sums and may be joined with it."""
     result = node.results[0] if len(node.results) == 1 else ""
     users = graph.users.get(result, ())
     if not result or result in graph.outputs or len(users) != 1:
         return None
-    kind = graph.types[result]
-    if kind.quant is None or kind.dtype not in (DType.I32, DType.I64):
-        return None
     reader = users[0]
-    plain = isinstance(reader.op, Requantize | Dequantize) and len(reader.operands) == 1
-    return reader if plain else None
+    if not isinstance(reader.op, Requantize | Dequantize) or reader.operands.count(result) != 1:
+        return None
+    return reader if emitters.can_join(node, reader, graph.types[result]) else None
 
 
 def _model(graph: Graph, out: Emitter) -> onnx.ModelProto:

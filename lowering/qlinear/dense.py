@@ -9,18 +9,26 @@ from intonnx.ir.ops.dense import BatchMatMul, Dense
 from intonnx.ir.ops.quantize import Requantize
 from intonnx.ir.types import Array, DType, TensorType, static_shape
 
+from ._scaled_products import matmul_integer_to_float
 from .emitter import CONTRIB, Emitter
 from .registry import emitters
 from .saturation import exact_codes
 
 
-@emitters.joins(Dense, BatchMatMul)
+@emitters.joins(Dense, BatchMatMul, scaled=True)
 def join_product(op: Dense | BatchMatMul, node: Node, consumer: Node, out: Emitter) -> bool:
-    """QLinearMatMul, or QGemm for a bias or a float result; in the QDQ form DQ -> MatMul (-> Q)."""
+    """QLinearMatMul, QGemm for a bias, MatMulIntegerToFloat; in the QDQ form DQ -> MatMul (-> Q).
+
+    A product of plain integers is joined with its scales only.
+    """
     a, b = out.type(node.operands[0]), out.type(node.operands[1])
     constant = node.operands[1] in out.graph.constants
-    if not out.qlinear or not _integer_operator(a, b, constant):
+    if a.quant is not None and not (out.qlinear and _integer_operator(a, b, constant)):
         return _between(node, consumer, out)
+    if matmul_integer_to_float(node, consumer, _right, _right_codes, out):
+        return True
+    if len(consumer.operands) > 1:
+        return False
     result = out.type(consumer.results[0])
     mixed = b.dtype is not a.dtype and not constant
     if mixed or (result.quant is not None and not _fits(result, a)):
@@ -93,9 +101,9 @@ def _right_codes(node: Node, out: Emitter) -> tuple[str, str]:
 def _between(node: Node, consumer: Node, out: Emitter) -> bool:
     """DQ -> MatMul (-> Add) -> Q, or DQ -> Gemm -> Q for matrices with a bias."""
     a, b, bias = [*node.operands, ""][:3]
-    result = consumer.results[0]
+    result, added = consumer.results[0], [*consumer.operands, "", "", ""][3]
     quantizes = isinstance(consumer.op, Requantize)
-    target = out.fresh(f"{result}.unquantized") if quantizes else result
+    target = out.fresh(f"{result}.unquantized") if quantizes or added else result
     operands = [out.real(a), real_right(a, b, out)]
     addend = out.real_bias(bias, out.params(node.results[0])) if bias else ""
     if addend and out.type(a).rank == out.type(b).rank == 2:
@@ -107,6 +115,8 @@ def _between(node: Node, consumer: Node, out: Emitter) -> bool:
         out.node("MatMul", operands, [target])
     if quantizes:
         out.quantize(target, out.params(result), result)
+    if added:
+        out.node("Add", [target, out.operand(added)], [result])
     return True
 
 

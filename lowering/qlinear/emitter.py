@@ -42,6 +42,7 @@ class Emitter:
         self._real: dict[str, str] = {}
         self._unsigned: dict[str, str] = {}
         self._aliases: dict[str, str] = {}
+        self._node_names: set[str] = set()
 
     @property
     def qlinear(self) -> bool:
@@ -90,6 +91,17 @@ class Emitter:
                 **given,
             )
         )
+
+    def node_name(self, name: str, proto: onnx.NodeProto) -> str:
+        """The name for a node: `name`, or where another node has it one made from its result.
+
+        A node of the imported model may have become several.
+        """
+        if not name or name in self._node_names:
+            result = next(iter(filter(None, proto.output)), "")
+            name = self.fresh(f"{result}/{proto.op_type}")
+        self._node_names.add(name)
+        return name
 
     def value(
         self, op_type: str, inputs: Sequence[str], hint: str, *, domain: str = "", **attributes: Any

@@ -23,7 +23,7 @@ def onnx_op(op: OnnxOp, node: Node, out: Emitter) -> None:
     if means_the_same(op, out.opset):
         proto = node_proto(node)
         if node.sources:
-            proto.name = node.sources[0].name
+            proto.name = out.node_name(node.sources[0].name, proto)
         out.nodes.append(proto)
         return
     _write(converted(out.graph, node, out.opset, out.initializers).graph, node, out)

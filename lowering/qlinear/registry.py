@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from intonnx.ir.errors import ExportFailure
 from intonnx.ir.graph import Node
 from intonnx.ir.op import Op
+from intonnx.ir.types import DType, TensorType
 
 if TYPE_CHECKING:
     from .emitter import Emitter
@@ -24,6 +25,7 @@ class Emitters:
     def __init__(self) -> None:
         self._alone: dict[type[Op], Emit] = {}
         self._joined: dict[type[Op], Join] = {}
+        self._scaled: set[type[Op]] = set()
 
     def register(self, *ops: type[Op]) -> Callable[[EmitT], EmitT]:
         """Register `emit(op, node, out)`, which writes one operator and its results."""
@@ -37,15 +39,17 @@ class Emitters:
 
         return decorate
 
-    def joins(self, *ops: type[Op]) -> Callable[[JoinT], JoinT]:
+    def joins(self, *ops: type[Op], scaled: bool = False) -> Callable[[JoinT], JoinT]:
         """Register `join(op, node, consumer, out) -> bool` for accumulating operators.
 
         It writes `node` and the requantize or dequantize that alone reads its accumulator as one
         (as QLinearConv is), under the names of the consumer's results, and returns True; or it
-        writes nothing and returns False.
+        writes nothing and returns False. With `scaled` it is also asked about a dequantize that has
+        scales or a bias as operands.
         """
 
         def decorate(join: JoinT) -> JoinT:
+            self._scaled.update(ops if scaled else ())
             for op in ops:
                 if op in self._joined:
                     raise ValueError(f"{op.name} is joined twice")
@@ -60,6 +64,14 @@ class Emitters:
         if emit is None:
             raise ExportFailure("the operator has no ONNX form", node=node.label)
         emit(node.op, node, out)
+
+    def can_join(self, node: Node, consumer: Node, sums: TensorType) -> bool:
+        """Whether a join wants to hear of a node and the only reader of its sums of this type."""
+        if type(node.op) not in self._joined:
+            return False
+        if len(consumer.operands) > 1:
+            return type(node.op) in self._scaled
+        return sums.quant is not None and sums.dtype in (DType.I32, DType.I64)
 
     def join(self, node: Node, consumer: Node, out: Emitter) -> bool:
         """Write a node together with the reader of its accumulator, if that can be done."""
