@@ -74,10 +74,8 @@ def _is_single(kind: TensorType) -> bool:
 
 def _is_row(name: str, node: Node, out: Emitter) -> bool:
     """Whether a value is one number, or has one for each column of the right side's matrix."""
-    kind, b = out.type(name), out.type(node.operands[1])
-    return _is_single(kind) or (
-        b.rank == 2 and kind.shape is not None and kind.shape == b.shape[1:]
-    )
+    kind, matrix = out.type(name), out.type(node.operands[1]).shape or ()
+    return _is_single(kind) or (len(matrix) == 2 and kind.shape == matrix[1:])
 
 
 def _bias(name: str, b: TensorType, out: Emitter) -> str | None:
