@@ -20,6 +20,7 @@ from intonnx.ir.rewriter import NodeId, Rewriter
 from .boundary import Boundary, is_dequantized, requantize
 from .codes import lift_quantizers, on_codes
 from .narrow import narrow_quantizers
+from .typed_sums import typed_product
 
 
 def collect(graph: Graph) -> Graph:
@@ -59,9 +60,14 @@ def _integer_form(rewriter: Rewriter, node_id: NodeId) -> Refusal | None:
 
 
 def _drop_cast(rewriter: Rewriter, node_id: NodeId, op: StorageCast) -> None:
-    """A cast to the parameters that the codes got meanwhile does nothing."""
+    """A cast to the parameters that the codes got meanwhile, or can be given, does nothing."""
     (codes,), (result,) = rewriter.node(node_id).operands, rewriter.node(node_id).results
-    if rewriter.types[codes].quant == op.out and not rewriter.is_output(result):
+    if rewriter.is_output(result) or op.out is None:
+        return
+    if rewriter.types[codes].quant is None:
+        sources = rewriter.node(node_id).sources
+        codes = typed_product(rewriter, node_id, codes, op.out, sources) or codes
+    if rewriter.types[codes].quant == op.out:
         rewriter.remove(node_id)
         rewriter.replace_uses(result, codes)
 

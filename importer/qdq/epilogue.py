@@ -22,7 +22,7 @@ from intonnx.ir.rewriter import NodeId, Rewriter
 from intonnx.ir.types import Array, DType, QuantParams, TensorType
 
 from .boundary import Boundary
-from .typed_sums import typed_product
+from .typed_sums import has_defined_sums, typed_product
 
 _TINY = float(np.finfo(np.float32).tiny)
 
@@ -49,9 +49,9 @@ class Integers:
 def dequantized_integers(boundary: Boundary) -> bool:
     """Let a Mul of cast integers by a scale become a dequantize; returns whether it was done.
 
-    A second Mul by a scale and an Add of a float constant go along when nothing else reads the
-    value between. With constant scales the codes get parameters, and quantizers that follow become
-    requantizes.
+    A second Mul by a scale goes along when nothing else reads the value between, and behind scales
+    known at run time an Add of a bias too. With constant scales the codes get parameters, and
+    quantizers that follow become requantizes.
     """
     for data, scale in ((0, 1), (1, 0)):
         found = _integers(boundary, data)
@@ -59,6 +59,65 @@ def dequantized_integers(boundary: Boundary) -> bool:
             chain = _Chain(boundary, found, boundary.name(scale))
             if chain.dequantized():
                 return True
+    return False
+
+
+def dequantized_by_value(boundary: Boundary) -> bool:
+    """Let a DequantizeLinear of plain integers whose scale is known at run time be a dequantize.
+
+    The zero point must be 0, and scales must lie along the last axis. Returns whether it was done.
+    """
+    rewriter, codes = boundary.rewriter, boundary.name(0)
+    kind, scale = rewriter.types[codes], boundary.name(1)
+    zero = boundary.constant(2) if boundary.has(2) else np.zeros(())
+    if kind.quant is not None or not kind.is_integer or zero is None or np.any(zero):
+        return False
+    if kind.dtype.bits > 32 or not _is_scale(rewriter, scale) or kind.rank is None:
+        return False
+    axis = int(boundary.attribute("axis", 1))
+    shape = rewriter.types[scale].shape or ()
+    last = axis in (-1, kind.rank - 1) and not boundary.attribute("block_size", 0)
+    if shape not in ((), (1,)) and not (last and len(shape) == 1):
+        return False
+    names, sources = _factors(rewriter, scale)
+    if not all(broadcasts_to(rewriter.types[name].shape, kind.shape) for name in names):
+        return False
+    node = rewriter.remove(boundary.node_id)
+    rewriter.emit(
+        Dequantize(),
+        [codes, *names],
+        node.results,
+        sources=[*node.sources, *sources],
+        before=boundary.node_id,
+    )
+    return True
+
+
+def float_bias(boundary: Boundary) -> bool:
+    """Let an Add of float32 constants to the sums of an integer operator be the dequantize's bias.
+
+    Their real values are defined to the last bit, so that none is rounded to a step of the sums
+    unless all that follows is rounded to far larger ones. Returns whether it was done.
+    """
+    if boundary.quantizers() and not boundary.read_as_float():
+        return False
+    rewriter = boundary.rewriter
+    for data, constant in ((0, 1), (1, 0)):
+        value, bias = boundary.quantized(data), boundary.name(constant)
+        if value is None or bias not in rewriter.constants or not value.is_accumulator:
+            continue
+        maker, real = rewriter.producer(value.name), boundary.name(data)
+        alone = rewriter.user_ids(real) == [boundary.node_id] and not rewriter.is_output(real)
+        if maker is None or not alone or not has_defined_sums(maker):
+            continue
+        kinds = [value.type, None, None, rewriter.types[bias]]
+        if boundary.misfit(Dequantize(), kinds) is not None:
+            continue
+        node = rewriter.remove(boundary.node_id)
+        operands = [value.name, "", "", bias]
+        rewriter.emit(Dequantize(), operands, node.results, sources=node.sources,
+                      before=boundary.node_id)  # fmt: skip
+        return True
     return False
 
 
@@ -147,6 +206,13 @@ class _Chain:
         self._scales, more = _factors(self._rewriter, scale)
         self._sources += more
         self._in_turn = False
+        # Whether the Cast of the sums serves nothing but the product with the scale.
+        readers = [self._rewriter.node(i) for i in self._rewriter.user_ids(x.name)]
+        self._alone = all(
+            len(self._rewriter.user_ids(name)) == 1 and not self._rewriter.is_output(name)
+            for node in readers
+            for name in node.results
+        )
 
     def dequantized(self) -> bool:
         """Write the dequantize, if this can be done."""
@@ -192,12 +258,11 @@ class _Chain:
         if params is None:
             return False
         rewriter, last = self._rewriter, Boundary(self._rewriter, self._last)
-        codes = typed_product(last, self._x.name, params, self._sources)
+        codes = None
+        if self._alone:
+            codes = typed_product(rewriter, self._last, self._x.name, params, self._sources)
         if codes is None:
             codes = self._recast(last, params)
-        if params.storage.bits > 16 and (bias := self._float_bias()) is not None:
-            self._replace(Dequantize(), [codes, "", "", bias])
-            return True
         for node_id in self._between:
             rewriter.remove(node_id)
         last.moved([codes])
@@ -216,16 +281,6 @@ class _Chain:
     def _parameters(self, scale: Array) -> QuantParams | None:
         kind = self._rewriter.types[self._x.name]
         return broadcast_params(scale, self._x.zero, kind.dtype, kind.shape or ())
-
-    def _float_bias(self) -> str | None:
-        """The constant that an Add puts on the sums, unless a quantizer alone reads the result."""
-        reader = self._reader("Add")
-        if reader is None:
-            return None
-        added = Boundary(self._rewriter, reader)
-        if added.quantizers() and not added.read_as_float():
-            return None
-        return self._next("Add", self._is_bias)
 
     def _fits(self, name: str) -> bool:
         rewriter = self._rewriter

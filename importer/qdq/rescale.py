@@ -16,8 +16,7 @@ from intonnx.ir.types import Array, DType, QuantParams, TensorType, plain, quant
 
 from .bias import allowed_error
 from .boundary import Boundary, Quantized
-
-_DEFINED = ("ConvInteger", "MatMulInteger")
+from .typed_sums import has_defined_sums
 
 
 @dataclass(frozen=True)
@@ -92,7 +91,7 @@ def rescale_by_constant(boundary: Boundary, index: int, *, divides: bool = False
     shape, product = value.type.shape, boundary.rewriter.producer(value.name)
     if shape is None or len(shape) < 2 or not isinstance(shape[1], int) or product is None:
         return False
-    if any(source.op in _DEFINED for source in product.sources) or constant.ndim > len(shape):
+    if has_defined_sums(product) or constant.ndim > len(shape):
         return False
     sizes = [*[1] * (len(shape) - constant.ndim), *constant.shape]
     if sizes[1] not in (1, shape[1]) or constant.size != sizes[1]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from intonnx.importer.node_view import NodeView
 from intonnx.importer.qdq.bias import fold_bias
 from intonnx.importer.qdq.boundary import Boundary
+from intonnx.importer.qdq.epilogue import float_bias
 from intonnx.importer.qdq.table import table_of
 from intonnx.importer.qdq.typed_sums import integer_bias
 from intonnx.importer.registry import imports, quantizes
@@ -18,7 +19,7 @@ from ._binary import import_qlinear_binary, quantize_binary
 @quantizes("Add")
 def quantize_add(boundary: Boundary) -> Refusal | None:
     """A constant that is added to an accumulator is its bias; all else is a sum of two operands."""
-    if fold_bias(boundary) or integer_bias(boundary):
+    if float_bias(boundary) or fold_bias(boundary) or integer_bias(boundary):
         return None
     return quantize_binary(boundary, _add)
 

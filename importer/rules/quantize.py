@@ -11,7 +11,9 @@ import numpy as np
 
 from intonnx.importer.node_view import NodeView
 from intonnx.importer.parameters import broadcast_params, expressed_type, make_params
-from intonnx.importer.registry import imports
+from intonnx.importer.qdq.boundary import Boundary
+from intonnx.importer.qdq.epilogue import dequantized_by_value
+from intonnx.importer.registry import imports, quantizes
 from intonnx.ir.errors import QuantizationFailure
 from intonnx.ir.graph import Refusal
 from intonnx.ir.ops.quantize import Dequantize, DynamicQuantize, Quantize
@@ -76,7 +78,8 @@ def dequantize_linear(node: NodeView) -> None:
     storage = node.type(0).dtype
     refusal = _parameters_refusal(node, storage)
     if refusal is not None:
-        return node.keep(refusal)
+        by_value = refusal.code == Code.RUNTIME_PARAMETERS and node.proto.domain in ("", "ai.onnx")
+        return node.keep(None if by_value else refusal)
     params = _params(node, storage)
     if (element := node.attribute("output_dtype", 0)) != 0:
         expressed = dtype_of_element(element)
@@ -85,6 +88,19 @@ def dequantize_linear(node: NodeView) -> None:
         params = params.model_copy(update={"expressed": expressed})
     node.emit(Dequantize(), [node.codes(node.input(0), params)])
     return None
+
+
+@quantizes("DequantizeLinear")
+def dequantize_by_value(boundary: Boundary) -> Refusal | None:
+    """A DequantizeLinear that was kept because its scale or zero point is no constant."""
+    if dequantized_by_value(boundary):
+        return None
+    name = boundary.node.results[0]
+    return Refusal(
+        code=Code.RUNTIME_PARAMETERS,
+        detail=f"the scale or zero point of '{name}' is computed at run time or is an input that "
+        "the caller may override: make it a constant initializer",
+    )
 
 
 @imports("DynamicQuantizeLinear", since=11)

@@ -288,3 +288,54 @@ def test_our_own_exports_are_integer_again(name: str) -> None:
                 not isinstance(n.op, DynamicQuantize) and n.op.name != "qnn.quantize"]  # fmt: skip
     inputs = {"x": RNG.normal(0, 2, X_SHAPE[name]).astype(F32)}
     apart(intonnx.compile(again).run(inputs), intonnx.compile(graph).run(inputs), 0)
+
+
+@pytest.mark.parametrize("bias", ["", "constant", "runtime"])
+@pytest.mark.parametrize("per_channel", [False, True])
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_sums_behind_a_dequantize_linear(dynamic: bool, per_channel: bool, bias: str) -> None:
+    """onnx-quantize writes DequantizeLinear(MatMulInteger(...) + bias, x_scale * w_scale)."""
+    build = Builder(21)
+    x = build.feed("x", (5, 6), F32)
+    if dynamic:
+        q = build.node("DynamicQuantizeLinear", [x], name="q", results=3)
+        x_scale, x_zero = f"{q}_1", f"{q}_2"
+    else:
+        q = build.quantize(x, u8(0.03, 90))
+        x_scale, x_zero = f"{q}_scale", f"{q}_zero_point"
+    sums = product(build, "dense", q, x_zero, codes((6, 4), np.int8), 0)
+    if bias == "constant":
+        numbers = np.asarray([5, -900, 30, 77777], np.int32)
+        sums = build.node("Add", [sums, build.constant("b", numbers)])
+    elif bias == "runtime":
+        sums = build.node("Add", [build.feed("b", (4,), np.int32), sums])
+    own = real(4) if per_channel else real(1)
+    scale = build.node("Mul", [x_scale, build.constant("w_scale", own)])
+    build.output(build.node("DequantizeLinear", [sums, scale], name="y"), F32)
+    inputs = {"x": RNG.normal(0, 2, (5, 6)).astype(F32)}
+    if bias == "runtime":
+        inputs["b"] = np.asarray([-3, 0, 1 << 20, 9], np.int32)
+    model = build.model()
+    graph = intonnx.import_model(model)
+    entering = "qnn.dynamic_quantize" if dynamic else "qnn.quantize"
+    assert [n.op.title for n in graph.nodes] == [entering, "qnn.dense", "qnn.dequantize"]
+    assert len(graph.nodes[-1].operands) == (3 if dynamic else 1)
+    wanted = run_onnxruntime(model, inputs, optimized=False)
+    for numerics in ("qlinear", "qdq"):
+        apart(intonnx.compile(graph, numerics=numerics).run(inputs), wanted, 0)
+    exported = intonnx.to_onnx(graph)
+    apart(run_onnxruntime(exported, inputs, optimized=False), wanted, 0)
+    apart(intonnx.compile(intonnx.import_model(exported)).run(inputs), wanted, 0)
+
+
+def test_runtime_scales_that_stay() -> None:
+    """Along another axis than the last, or with a zero point: kept, with the reason."""
+    for axis, zero in ((0, None), (1, 3)):
+        build = Builder(21)
+        x = build.feed("x", (4, 4), np.int32 if zero is None else np.uint8)
+        names = [x, build.feed("s", (4,), F32)]
+        if zero is not None:
+            names.append(build.constant("z", np.full(4, zero, np.uint8)))
+        build.output(build.node("DequantizeLinear", names, name="y", axis=axis), F32)
+        (entry,) = intonnx.coverage(intonnx.import_model(build.model())).nodes
+        assert (entry.state, entry.code) == ("float", "runtime-parameters")
