@@ -19,7 +19,7 @@ from intonnx.ir.errors import FileFailure, ImportFailure, LimitFailure, ModelFai
 MAX_FILE_BYTES = 2**31 - 1
 """The size limit of a protobuf message; larger models keep their weights in external files."""
 MAX_NODES = 1_000_000
-OLDEST_OPSET = 10
+OLDEST_OPSET = 1
 """QuantizeLinear and DequantizeLinear came with this opset."""
 
 _TENSOR_TEXTS = [

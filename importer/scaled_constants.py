@@ -66,7 +66,7 @@ class ScaledConstants:
     ) -> None:
         """Learn what a node of ai.onnx with one result, just computed, stands for."""
         node, result = view.proto, view.output()
-        if node.domain not in ("", "ai.onnx") or len(node.output) != 1 or not node.input:
+        if node.domain not in ("", "ai.onnx") or len(node.output) != 1 or not view.has(0):
             return
         first = view.input(0)
         if node.op_type == "Cast":

@@ -71,6 +71,11 @@ class DType(enum.StrEnum):
     """Not a tensor: a sequence, an optional or a map."""
 
     @property
+    def ml_name(self) -> str:
+        """What the type is called in the package ml_dtypes, "" when numpy has it."""
+        return _ML_NAMES.get(self, "")
+
+    @property
     def numpy(self) -> np.dtype[Any]:
         """The numpy type that holds an array: types under 8 bits take a byte an element."""
         if self in _NUMPY:
@@ -112,6 +117,13 @@ _ML_DTYPES: dict[DType, str] = {
     DType.F8E5M2FNUZ: "float8_e5m2fnuz",
     DType.F8E8M0: "float8_e8m0fnu",
     DType.F4E2M1: "float4_e2m1fn",
+}
+_ML_NAMES: dict[DType, str] = {
+    **_ML_DTYPES,
+    DType.U2: "uint2",
+    DType.I2: "int2",
+    DType.U4: "uint4",
+    DType.I4: "int4",
 }
 
 

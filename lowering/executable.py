@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -161,6 +162,8 @@ def _owned(array: Array, kind: TensorType) -> Array:
 
     Sums that leave int32 are computed in 64 bits, and stay so rather than wrap.
     """
+    if kind.dtype is DType.CONTAINER:
+        return array
     limits = kind.dtype if kind.dtype is DType.I32 and array.dtype == np.int64 else None
     if limits and array.size and not limits.low <= array.min() <= array.max() <= limits.high:
         return np.array(array, order="C")
@@ -196,9 +199,13 @@ def _beyond(array: Array, kind: TensorType) -> str | None:
     return f"has codes from {array.min()} to {array.max()}, not from {low} to {high}"
 
 
-def _checked(name: str, value: object, kind: TensorType, symbols: dict[str, int]) -> Array:
+def _checked(name: str, value: Any, kind: TensorType, symbols: dict[str, int]) -> Any:
+    if kind.dtype is DType.CONTAINER:
+        return value
     array = np.asarray(value)
     is_text = kind.dtype is DType.STRING and array.dtype.kind in "OUS"
+    if kind.dtype.is_integer and array.dtype.name == kind.dtype.ml_name:
+        array = array.astype(kind.dtype.numpy)
     if array.dtype != kind.dtype.numpy and not is_text:
         raise RunFailure(f"the input '{name}' is {array.dtype}, not {kind.dtype.numpy}")
     if (beyond := _beyond(array, kind)) is not None:

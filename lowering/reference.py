@@ -14,8 +14,8 @@ from onnx.reference import ReferenceEvaluator
 from intonnx.ir.errors import CompileFailure, IntonnxError, RunFailure
 from intonnx.ir.graph import Graph, Node
 from intonnx.ir.ops.onnx_op import OnnxOp
-from intonnx.ir.types import Array
-from intonnx.protos import node_proto
+from intonnx.ir.types import Array, DType, TensorType
+from intonnx.protos import node_proto, proto_of
 from intonnx.reference import evaluator
 
 from .integer.kernel import Kernel
@@ -43,11 +43,11 @@ def reference_kernel(graph: Graph, node: Node) -> Kernel:
         raise CompileFailure(
             f"the onnx package cannot run {op.title}: {_first_line(error)}", node=node.label
         ) from None
-    names = [name for name in node.operands if name]
-    named = [bool(name) for name in node.results]
+    kinds = [graph.types[name] if name else None for name in node.results]
 
     def run(operands: Sequence[Any]) -> tuple[Array, ...]:
-        feeds = dict(zip(names, (x for x in operands if x is not None), strict=True))
+        given = zip(node.operands, operands, strict=True)
+        feeds = {name: _typed(x, graph.types[name]) for name, x in given if name}
         try:
             with warnings.catch_warnings(), np.errstate(all="ignore"):
                 warnings.simplefilter("ignore")
@@ -56,10 +56,32 @@ def reference_kernel(graph: Graph, node: Node) -> Kernel:
             raise RunFailure(
                 f"the onnx package cannot run {op.title}: {_first_line(error)}", node=node.label
             ) from None
-        arrays = iter([np.asarray(result) for result in results])
-        return tuple(next(arrays) if given else _ABSENT for given in named)
+        made = iter(results)
+        return tuple(_ABSENT if kind is None else _held(next(made), kind) for kind in kinds)
 
     return run
+
+
+def _typed(operand: Any, kind: TensorType) -> Any:
+    """The operand as the reference operators know its type."""
+    if not kind.dtype.is_integer or not kind.dtype.ml_name:
+        return operand
+    import ml_dtypes
+
+    return operand.astype(getattr(ml_dtypes, kind.dtype.ml_name))
+
+
+def _held(result: Any, kind: TensorType) -> Any:
+    """The result as the graph holds it: types under 8 bits in a byte an element."""
+    if kind.dtype is DType.CONTAINER:
+        return result
+    array = np.asarray(result)
+    narrow = kind.dtype.is_integer and array.dtype.name == kind.dtype.ml_name
+    return array.astype(kind.dtype.numpy) if narrow else array
+
+
+def _value(graph: Graph, name: str) -> onnx.ValueInfoProto:
+    return onnx.ValueInfoProto(name=name, type=proto_of(graph.types[name]))
 
 
 def _evaluator(graph: Graph, node: Node, op: OnnxOp) -> ReferenceEvaluator:
@@ -71,7 +93,8 @@ def _evaluator(graph: Graph, node: Node, op: OnnxOp) -> ReferenceEvaluator:
     body = helper.make_graph(
         [node_proto(node)],
         "one_node",
-        [onnx.ValueInfoProto(name=name) for name in dict.fromkeys(node.operands) if name],
+        # What an operator does may depend on the types of its operands.
+        [_value(graph, name) for name in dict.fromkeys(node.operands) if name],
         [onnx.ValueInfoProto(name=name) for name in node.results if name],
     )
     ids = [helper.make_opsetid(domain, int(version)) for domain, version in opsets.items()]

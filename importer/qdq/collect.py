@@ -22,9 +22,17 @@ from .codes import lift_quantizers, on_codes
 from .narrow import narrow_quantizers
 from .typed_sums import typed_product
 
+OLDEST_OPSET = 10
+
 
 def collect(graph: Graph) -> Graph:
-    """The graph with every float operator that can be integer made so, and a reason on the rest."""
+    """The graph with every float operator that can be integer made so, and a reason on the rest.
+
+    Rules read operators as opset 10 and later write them, which brought the quantizers: older
+    models stay as they are.
+    """
+    if graph.metadata.get("opsets", {}).get("", OLDEST_OPSET) < OLDEST_OPSET:
+        return graph
     rewriter = Rewriter(graph)
     narrow_quantizers(rewriter)
     lift_quantizers(rewriter)

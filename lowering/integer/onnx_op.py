@@ -71,14 +71,24 @@ def _expanded(call: _Call) -> Array:
     return np.broadcast_to(data, np.broadcast_shapes(data.shape, tuple(shape.tolist())))
 
 
-def _reduced(reduce: Callable[..., Any]) -> Callable[[_Call], Array]:
+def _reduced(reduce: Callable[..., Any], of_nothing: str = "") -> Callable[[_Call], Array]:
+    """`of_nothing`: the end of the type's range that a reduction of no elements gives."""
+
     def run(call: _Call) -> Array:
+        data = call.arrays[0]
+        initial = {"initial": _end(data.dtype, of_nothing)} if of_nothing else {}
         axes, keep = call.axes(1), bool(call.op.attribute("keepdims", 1))
         if not axes and call.op.attribute("noop_with_empty_axes", 0):
-            return np.asarray(call.arrays[0])
-        return np.asarray(reduce(call.arrays[0], axis=axes or None, keepdims=keep))
+            return np.asarray(data)
+        return np.asarray(reduce(data, axis=axes or None, keepdims=keep, **initial))
 
     return run
+
+
+def _end(dtype: np.dtype[Any], which: str) -> int | bool:
+    if dtype == np.bool_:
+        return which == "max"
+    return int(getattr(np.iinfo(dtype), which))
 
 
 def _elementwise(function: Callable[..., Any]) -> Callable[[_Call], Array]:
@@ -119,8 +129,8 @@ _RUN: dict[str, Callable[[_Call], Array]] = {
     "Not": _elementwise(np.logical_not),
     "Or": _elementwise(np.logical_or),
     "Range": lambda call: np.arange(*(bound.item() for bound in call.arrays)),
-    "ReduceMax": _reduced(np.max),
-    "ReduceMin": _reduced(np.min),
+    "ReduceMax": _reduced(np.max, "min"),
+    "ReduceMin": _reduced(np.min, "max"),
     "ReduceProd": _reduced(np.prod),
     "ReduceSum": _reduced(np.sum),
     "Shape": _shape,
