@@ -123,7 +123,13 @@ def test_a_value_that_is_made_twice() -> None:
 def test_an_opset_that_is_too_new_or_too_old() -> None:
     node = helper.make_node("Relu", ["x"], ["y"])
     assert "opset 999" in failure(model([node], opset=999))
-    assert "opset 8" in failure(model([node], opset=8))
+    assert "opset 0" in failure(model([node], opset=0))
+
+
+def test_models_from_before_the_quantizers_import() -> None:
+    proto = model([helper.make_node("Relu", ["x"], ["y"])], opset=8)
+    (kept,) = intonnx.import_model(proto).nodes
+    assert kept.op.title == "onnx.Relu"
 
 
 @pytest.mark.parametrize("scale", [0.0, -0.5, float("nan"), float("inf"), -0.0])
