@@ -24,7 +24,12 @@ def expressed_type(scale: Array) -> DType | None:
 @lru_cache(maxsize=4096)
 def _per_tensor(storage: DType, scale: float, zero_point: int, expressed: DType) -> QuantParams:
     """Q and DQ, and often many of them, have equal parameters: one record serves them all."""
-    return QuantParams(storage=storage, scale=scale, zero_point=zero_point, expressed=expressed)
+    return QuantParams(
+        storage=storage,
+        scale=np.asarray(scale, np.float32),
+        zero_point=np.asarray(zero_point, np.int64),
+        expressed=expressed,
+    )
 
 
 def make_params(

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from intonnx.importer.malformed import reading
 from intonnx.importer.registry import codes_rule, quantize_rule
-from intonnx.ir.graph import Graph, Refusal
+from intonnx.ir.graph import Graph, Node, Refusal, Source
 from intonnx.ir.ops.onnx_op import OnnxOp
 from intonnx.ir.ops.quantize import Quantize
 from intonnx.ir.ops.storage_cast import StorageCast
@@ -33,13 +33,28 @@ def collect(graph: Graph) -> Graph:
     """
     if graph.metadata.get("opsets", {}).get("", OLDEST_OPSET) < OLDEST_OPSET:
         return graph
-    rewriter = Rewriter(graph)
+    rewriter = Rewriter(_live(graph))
     narrow_quantizers(rewriter)
     lift_quantizers(rewriter)
     for node_id in rewriter.node_ids():
         if node_id in rewriter:
             _visit(rewriter, node_id)
     return rewriter.finish()
+
+
+def _live(graph: Graph) -> Graph:
+    """The graph without nodes that no output needs: they are no readers of what others make."""
+    needed = set(graph.outputs)
+    live: list[Node] = []
+    dead: list[Source] = []
+    for node in reversed(graph.nodes):
+        if needed.isdisjoint(node.results):
+            dead.extend(reversed(node.sources))
+        else:
+            needed.update(node.operands)
+            live.append(node)
+    folded = (*graph.folded, *reversed(dead))
+    return replace(graph, nodes=tuple(reversed(live)), folded=folded) if dead else graph
 
 
 def _visit(rewriter: Rewriter, node_id: NodeId) -> None:

@@ -142,6 +142,17 @@ def relu_beside_a_quantizer() -> Trap:
     return image_to(make, "Conv")
 
 
+def dead_reader_of_a_float_result() -> Trap:
+    """A float operator that no output needs is no reader, so the softmax can be integer."""
+
+    def make(b: Builder, x: str) -> str:
+        soft = b.node("Softmax", [x], axis=-1)
+        b.node("Hardmax", [soft])
+        return soft
+
+    return image_to(make, "Softmax", 0.01)
+
+
 # -- parameters ------------------------------------------------------------------------------------
 
 
@@ -248,6 +259,7 @@ SIBLINGS: list[Callable[[], Trap]] = [
     partial(moved_value_quantized_twice, "Sigmoid"),
     codes_that_are_an_output_too,
     relu_beside_a_quantizer,
+    dead_reader_of_a_float_result,
     *(partial(parameter_that_a_caller_gives, which) for which in "sz"),
     *(partial(quantizer_per_channel_after, op) for op in ("Conv", "Relu", "Identity", "Tanh")),
     *(partial(activation_per_channel_into, op)
