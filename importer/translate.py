@@ -18,7 +18,7 @@ from intonnx.ir.ops.quantize import Dequantize
 from intonnx.ir.reasons import Code
 from intonnx.ir.shapes import refined
 from intonnx.ir.types import Array, DType, TensorType, dtype_of, plain, quantized
-from intonnx.protos import array_of, type_of, unknown_type
+from intonnx.protos import array_of, dtype_of_element, type_of, unknown_type
 
 from . import rules
 from .attributes import attributes_of, captured_names
@@ -94,11 +94,8 @@ class Translation:
             self._names.take(name)
 
     def _add(self, name: str, array: Array, element: int) -> None:
-        kind = onnx.TypeProto()
-        kind.tensor_type.elem_type = element
-        dtype = type_of(kind).dtype
         self.constants[name] = array
-        self.types[name] = plain(dtype, array.shape)
+        self.types[name] = plain(dtype_of_element(element), array.shape)
         self._plain.add(name)
 
     def translate(self, proto: onnx.NodeProto) -> None:
@@ -306,7 +303,7 @@ class Translation:
 
 def _contradicts(found: TensorType, declared: TensorType) -> bool:
     """Whether two types of a value have other ranks, or an axis with two sizes."""
-    if found.shape is None or declared.shape is None:
+    if found.shape is None or declared.shape is None or found.shape == declared.shape:
         return False
     return len(found.shape) != len(declared.shape) or any(
         isinstance(a, int) and isinstance(b, int) and a != b

@@ -96,7 +96,7 @@ def _vaguer(own: Dim, other: Dim) -> bool:
 
 def refined(inferred: TensorType, known: TensorType | None) -> TensorType:
     """The inferred type with unknown sizes filled in from what else is known of the value."""
-    if known is None or known.shape is None:
+    if known is None or known.shape is None or known.shape == inferred.shape:
         return inferred
     shape = known.shape
     if inferred.shape is not None:
@@ -104,6 +104,8 @@ def refined(inferred: TensorType, known: TensorType | None) -> TensorType:
             return inferred
         pairs = zip(inferred.shape, shape, strict=True)
         shape = tuple(other if _vaguer(own, other) else own for own, other in pairs)
+        if shape == inferred.shape:
+            return inferred
     try:
         return inferred.with_shape(shape)
     except ValueError:  # per-axis parameters show that what else is known is wrong
