@@ -13,6 +13,7 @@ from .types import Array
 
 _MAGIC = np.float32(12582912.0)
 """1.5 * 2^23: adding it to a small float32 rounds that to a whole number, half to even."""
+_SMALLEST_NORMAL = float(np.finfo(np.float32).tiny)
 _LOG2_E = np.float32(1.44269504088896341)
 _LN2_HIGH, _LN2_LOW = np.float32(-6.93145752e-1), np.float32(-1.42860677e-6)
 
@@ -66,8 +67,11 @@ def _may_round_twice(total: Array) -> Array:
     Only halfway between two float32, whose last 29 bits are 1 and zeros, and among the subnormal
     float32, which have fewer bits.
     """
-    halfway = (total.view(np.int64) & 0x1FFFFFFF) == 0x10000000
-    return np.asarray(halfway | (np.abs(total) < np.finfo(np.float32).tiny) & (total != 0))
+    halfway = np.asarray((total.view(np.int64) & 0x1FFFFFFF) == 0x10000000)
+    magnitudes = np.abs(total)
+    if not magnitudes.size or magnitudes.min() >= _SMALLEST_NORMAL:
+        return halfway
+    return np.asarray(halfway | (magnitudes < _SMALLEST_NORMAL) & (total != 0))
 
 
 def fused_polynomial(x: Array, coefficients: Sequence[float]) -> Array:
