@@ -71,8 +71,11 @@ class NodeView:
         return self.value(self.input(index)) if self.has(index) else None
 
     def value(self, name: str) -> Array | None:
-        """The value of a constant which no caller can override, None for any other name."""
-        return self._translation.constants.get(name)
+        """The value of a constant which no caller can override, None for any other name.
+
+        What nodes make from constants alone is one too.
+        """
+        return self._translation.made.get(name)
 
     def attribute(self, name: str, default: Any = None) -> Any:
         """The value of an attribute: int, float, bytes decoded to str, or a list of these."""

@@ -24,6 +24,7 @@ from . import rules
 from .attributes import attributes_of, captured_names
 from .fold import are_known, fold, move_sizes
 from .load import LoadedModel
+from .made_constants import MadeConstants
 from .malformed import reading
 from .metadata import metadata_of
 from .node_view import NodeView
@@ -73,6 +74,7 @@ class Translation:
         self._uses.update(name for node in graph.node for name in captured_names(node))
         self._shapes: dict[str, Array] = {}
         self._scaled = ScaledConstants()
+        self.made = MadeConstants(self.constants, self.types, model.opsets)
         self.limits: dict[str, tuple[int, int]] = {}
         """The ranges that integers are known to have, by the results of Clip nodes."""
         self._named = Counter(node.name for node in graph.node)
@@ -107,6 +109,7 @@ class Translation:
                 node=f"'{proto.name}' ({proto.op_type})",
             )
         view = NodeView(self, proto, self._model.opsets[domain])
+        self.made.note(view)
         with reading(view.label):
             rule = import_rule(domain, proto.op_type, view.version)
             if rule is not None:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, numpy_helper
 
 import intonnx
 from support.models import Array, Builder, Params, s8, u8
@@ -206,6 +205,30 @@ def test_parameters_of_constant_subgraphs() -> None:
     check(model_of(weights, x=x))
 
 
+@pytest.mark.parametrize("overridable", [False, True])
+def test_scales_that_are_quantized_themselves(overridable: bool) -> None:
+    """AIMET's low power blocks: whole numbers for the blocks times a scale for the channel."""
+
+    def weights(build: Builder) -> str:
+        small = build.constant("sq", np.asarray([3, 5, 7, 9], np.uint8))
+        names = [small, build.constant("ss", F32(0.002)), build.constant("sz", np.uint8(1))]
+        if overridable:
+            build.feed("ss", (), F32)
+        scale = build.node("DequantizeLinear", names)
+        scale = build.node("Reshape", [scale, build.constant("to", np.int64([4]))])
+        names = [build.constant("w", CODES), scale, build.constant("wz", np.zeros(4, np.int8))]
+        return build.node("DequantizeLinear", names, axis=0)
+
+    model = model_of(weights)
+    if overridable:
+        nodes = intonnx.coverage(intonnx.import_model(model)).nodes
+        assert "runtime-parameters" in {node.code for node in nodes}
+        return
+    graph = check(model)
+    (params,) = [kind.params for kind in graph.types.values() if kind.shape == CODES.shape]
+    np.testing.assert_array_equal(params.scale, np.asarray([2, 4, 6, 8], F32) * F32(0.002))
+
+
 @pytest.mark.parametrize("axes", [(3, -2), (7, -9), (0, 1)])
 def test_a_stray_axis_of_per_tensor_parameters(axes: tuple[int, int]) -> None:
     """PyTorch PT2E names an axis, even one that the tensor has not."""
@@ -310,72 +333,3 @@ def test_integer_images_through_cast_and_mul() -> None:
     build.output(build.quantize(value, u8(0.05, 100), "y"), np.uint8)
     check_model(build.model(), {"x": RNG.integers(0, 256, SHAPE).astype(np.uint8)},
                 literal_quanta=1)  # fmt: skip
-
-
-# -- types of the real values ---------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("opset", [19, 21, 23])
-def test_float16_models(opset: int) -> None:
-    """ModelOpt with high_precision_dtype="fp16"."""
-    half = np.float16
-    build = Builder(opset)
-    x = build.feed("x", SHAPE, half)
-    names = [build.constant("s", half(0.02)), build.constant("z", np.int8(3))]
-    real = build.node("DequantizeLinear", [build.node("QuantizeLinear", [x, *names]), *names])
-    own = [build.constant("ws", SCALES.astype(half)), build.constant("wz", np.zeros(4, np.int8))]
-    w = build.node("QuantizeLinear", [build.constant("w", REAL.astype(half)), *own], axis=0)
-    w = build.node("DequantizeLinear", [w, *own], axis=0)
-    value = build.node("Conv", [real, w, build.constant("b", RNG.normal(0, 1, 4).astype(half))])
-    build.output(build.node("QuantizeLinear", [value, *names], name="y"), np.int8)
-    model = build.model()
-    graph = intonnx.import_model(model)
-    assert intonnx.coverage(graph).float == 0
-    inputs = {"x": RNG.normal(0, 1, SHAPE).astype(half)}
-    apart(intonnx.compile(graph).run(inputs), run_onnxruntime(model, inputs, optimized=False), 1)
-
-
-def test_bfloat16_scales() -> None:
-    """No kernel of onnxruntime takes them: the integers of the same model in float32."""
-    build = Builder(21)
-    bf16 = ml_dtypes.bfloat16
-    x = build.node("Cast", [build.feed("x", SHAPE, F32)], to=TensorProto.BFLOAT16)
-    names = [build.constant("s", np.asarray(0.02, bf16)), build.constant("z", np.int8(0))]
-    real = build.node("DequantizeLinear", [build.node("QuantizeLinear", [x, *names]), *names])
-    w = [build.constant("w", CODES), build.constant("ws", np.asarray(0.01, bf16))]
-    value = build.node("Conv", [real, build.node("DequantizeLinear", w)])
-    build.output(build.node("QuantizeLinear", [value, *names], name="y"), np.int8)
-    graph = intonnx.import_model(build.model())
-    assert {n.op for n in intonnx.coverage(graph).nodes if n.state == "float"} == {"Cast"}
-    image = RNG.normal(0, 1, SHAPE).astype(F32)
-    scale, own = F32(bf16(0.02)), F32(bf16(0.01))
-    codes = np.clip(np.rint(image.astype(bf16).astype(F32) / scale), -128, 127).astype(np.int64)
-    sums = np.zeros((1, 4, 4, 4), np.int64)
-    for row, column in np.ndindex(3, 3):
-        window = codes[:, :, row : row + 4, column : column + 4]
-        sums += np.einsum("ncij,oc->noij", window, CODES[:, :, row, column].astype(np.int64))
-    wanted = np.clip(np.rint(sums.astype(F32) * (scale * own / scale)), -128, 127)
-    apart(intonnx.compile(graph).run({"x": image}), {"y": wanted.astype(np.int8)}, 1)
-
-
-@pytest.mark.parametrize(
-    "element",
-    [TensorProto.FLOAT8E4M3FN, TensorProto.FLOAT8E5M2, TensorProto.FLOAT8E4M3FNUZ,
-     TensorProto.FLOAT4E2M1],
-)  # fmt: skip
-def test_float8_and_float4_run_and_say_why_they_stay(element: int) -> None:
-    build = Builder(23)
-    x, scale = build.feed("x", (40,), F32), build.constant("s", F32(0.5))
-    build.constants.append(helper.make_tensor("z", element, [], [0.0]))
-    codes = build.node("QuantizeLinear", [x, scale, "z"])
-    build.output(build.node("DequantizeLinear", [codes, scale, "z"], name="y"), F32)
-    graph = intonnx.import_model(build.model())
-    nodes = intonnx.coverage(graph).nodes
-    assert {n.op for n in nodes} == {"QuantizeLinear", "DequantizeLinear"}
-    assert {n.code for n in nodes} == {"unsupported-type"}
-    assert all("have no integer arithmetic" in n.detail for n in nodes)
-    array = RNG.normal(0, 2, 40).astype(F32)
-    dtype = helper.tensor_dtype_to_np_dtype(element)
-    wanted = (array / F32(0.5)).astype(dtype).astype(F32) * F32(0.5)
-    apart(intonnx.compile(graph).run({"x": array}), {"y": wanted}, 0)
-    assert [n.op_type for n in intonnx.to_onnx(graph).graph.node] == [n.op for n in nodes]
