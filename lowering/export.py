@@ -18,12 +18,16 @@ from .limits import with_explicit_limits
 from .qlinear.emitter import Emitter, Form, Runtime, tensor_proto
 from .qlinear.opset import export_opset
 from .qlinear.registry import emitters
+from .shaping.pipeline import Cpu, shaped
 
 _CONTRIB_VERSION = 1
 
 
 def to_onnx(
-    graph: Graph, form: Form = "qlinear", runtime: Runtime = "onnxruntime"
+    graph: Graph,
+    form: Form = "qlinear",
+    runtime: Runtime = "onnxruntime",
+    cpu: Cpu = "x86",
 ) -> onnx.ModelProto:
     """The graph as an ONNX model that passes the onnx checker.
 
@@ -32,15 +36,19 @@ def to_onnx(
         form: "qlinear" writes QLinear operators where they exist and DQ -> op -> Q elsewhere;
             "qdq" writes DQ -> op -> Q everywhere.
         runtime: "onnxruntime" may use operators of com.microsoft, "standard" only ai.onnx.
+        cpu: the kind of processor that onnxruntime is to run it on; the same graph gives the same
+            bytes on every machine. "x86" makes s8 activations u8 (code + 128, zero point + 128),
+            "arm" leaves both as they are. No value changes.
 
     Raises:
         ExportFailure: an operator cannot be written in this form, or an argument is unknown.
     """
-    for value, known in ((form, get_args(Form)), (runtime, get_args(Runtime))):
-        if value not in known:
-            raise ExportFailure(f"'{value}' is none of {', '.join(known)}")
+    for value, known in ((form, Form), (runtime, Runtime), (cpu, Cpu)):
+        if value not in get_args(known):
+            raise ExportFailure(f"'{value}' is none of {', '.join(get_args(known))}")
     qlinear.load_all()
     graph = with_explicit_limits(graph)
+    graph, _ = shaped(graph, form, runtime, cpu)
     out = Emitter(graph, form, runtime, export_opset(graph))
     waiting: dict[int, Node] = {}
     for node in graph.nodes:

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from intonnx.ir.graph import Node
 
 from .emitter import CONTRIB, Emitter
 
 
-def qlinear(op_type: str, node: Node, out: Emitter) -> None:
-    """Write QLinearAdd or QLinearMul: two operands and the result, each with its parameters."""
+def qlinear(
+    op_type: str, node: Node, out: Emitter, scales: tuple[float, float] | None = None
+) -> None:
+    """Write QLinearAdd or QLinearMul: two operands and the result, each with its parameters.
+
+    `scales` are those that the kernel gets for its operands, when they are not those of the types.
+    """
     a, b = (out.quantized_operand(name) for name in node.operands)
+    if scales is not None:
+        a[1], b[1] = (out.constant(np.asarray(scale, np.float32), "scale") for scale in scales)
     result = node.results[0]
     inputs = [*a, *b, *out.quantization(out.params(result))]
     out.node(op_type, inputs, [result], domain=CONTRIB)

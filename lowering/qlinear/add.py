@@ -5,6 +5,7 @@ from __future__ import annotations
 from intonnx.ir.graph import Node
 from intonnx.ir.ops.add import Add, Subtract
 from intonnx.lowering.binary import qlinear_add_fits
+from intonnx.lowering.shaping.kernel_sums import KernelAdd
 
 from ._binary import between, qlinear
 from .emitter import Emitter
@@ -19,6 +20,12 @@ def add(op: Add, node: Node, out: Emitter) -> None:
         qlinear("QLinearAdd", node, out)
     else:
         between("Add", node, out)
+
+
+@emitters.register(KernelAdd)
+def kernel_add(op: KernelAdd, node: Node, out: Emitter) -> None:
+    """QLinearAdd with the scales that its kernel is to have."""
+    qlinear("QLinearAdd", node, out, op.scales)
 
 
 @emitters.register(Subtract)

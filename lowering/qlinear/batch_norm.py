@@ -9,6 +9,7 @@ from intonnx.ir.graph import Node
 from intonnx.ir.ops.batch_norm import BatchNorm
 from intonnx.lowering.normalization import channel_tables
 
+from ._table import entries
 from .emitter import Emitter
 from .registry import emitters
 
@@ -38,4 +39,4 @@ def _gather(op: BatchNorm, node: Node, out: Emitter) -> None:
     rows = rows.reshape(-1, *[1] * ((kind.rank or 2) - 2))
     wide = out.value("Cast", [out.operand(codes)], f"{result}.wide", to=onnx.TensorProto.INT32)
     index = out.value("Add", [wide, out.constant(rows, "rows")], f"{result}.index")
-    out.node("Gather", [out.constant(ordered.reshape(-1), f"{result}.tables"), index], [result])
+    entries(index, kind, out.constant(ordered.reshape(-1), f"{result}.tables"), result, out)

@@ -264,16 +264,25 @@ class Emitter:
             zero_point or self.constant(np.zeros((), np.int8), "zero_point")
         )
 
-    def moved_up(self, codes: str) -> str:
-        """The value of s8 codes or zero points as u8: 128 is added."""
-        if codes not in self._unsigned:
-            wide = self.value("Cast", [codes], f"{codes}.i32", to=onnx.TensorProto.INT32)
-            offset = self.constant(np.asarray(128, np.int32), "offset")
-            moved = self.value("Add", [wide, offset], f"{codes}.moved")
-            self._unsigned[codes] = self.value(
-                "Cast", [moved], f"{codes}.u8", to=onnx.TensorProto.UINT8
-            )
+    def moved_up(self, codes: str, result: str = "") -> str:
+        """The value of s8 codes or zero points as u8: 128 is added. Its name may be given."""
+        if result:
+            self._unsigned[codes] = self._moved(codes, 128, DType.U8, result)
+        elif codes not in self._unsigned:
+            self._unsigned[codes] = self._moved(codes, 128, DType.U8, "")
         return self._unsigned[codes]
+
+    def moved_down(self, codes: str, result: str) -> None:
+        """Write `result`, u8 codes as s8: 128 is taken off."""
+        self._moved(codes, -128, DType.I8, result)
+
+    def _moved(self, codes: str, by: int, storage: DType, result: str) -> str:
+        name = result or self.fresh(f"{codes}.{storage}")
+        wide = self.value("Cast", [codes], f"{codes}.i32", to=onnx.TensorProto.INT32)
+        offset = self.constant(np.asarray(by, np.int32), "offset")
+        moved = self.value("Add", [wide, offset], f"{codes}.moved")
+        self.node("Cast", [moved], [name], to=element_of_dtype(storage))
+        return name
 
     def between(
         self,

@@ -1,4 +1,4 @@
-"""Tables: QLinearSigmoid, QLinearLeakyRelu, a Gather, or the float operators of the recipe."""
+"""Tables: QLinearSigmoid, QLinearLeakyRelu, a look-up, or the float operators of the recipe."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from intonnx.ir.ops.lut import Lut, step_types
 from intonnx.ir.types import DType
 from intonnx.protos import element_of_dtype
 
+from ._table import look_up
 from .emitter import CONTRIB, Emitter
 from .registry import emitters
 
@@ -19,7 +20,7 @@ _QLINEAR = {"Sigmoid": "QLinearSigmoid", "LeakyRelu": "QLinearLeakyRelu"}
 
 @emitters.register(Lut)
 def lut(op: Lut, node: Node, out: Emitter) -> None:
-    """A QLinear operator makes the same table; a Gather from the table itself is exact as well."""
+    """A QLinear operator makes the same table; a look-up in the table itself is exact as well."""
     known = bool(op.recipe) and all(
         onnx.defs.has(step.op_type, max_inclusive_version=out.opset) for step in op.recipe
     )
@@ -54,10 +55,8 @@ def _qlinear(op: Lut, node: Node, out: Emitter) -> None:
 
 
 def _gather(node: Node, out: Emitter) -> None:
-    # A negative index counts from the end, as the bit pattern of a negative code does.
     codes, table = (out.operand(name) for name in node.operands)
-    index = out.value("Cast", [codes], f"{node.results[0]}.index", to=onnx.TensorProto.INT32)
-    out.node("Gather", [table, index], node.results)
+    look_up(codes, out.type(node.operands[0]), table, node.results[0], out)
 
 
 def _recipe(op: Lut, node: Node, out: Emitter) -> None:

@@ -8,8 +8,10 @@ from intonnx.ir.graph import Node
 from intonnx.ir.ops.quantize import Dequantize, DynamicQuantize, Quantize, Requantize
 from intonnx.ir.types import DType, QuantParams
 from intonnx.lowering.requantize import multiplier, requantize_table
+from intonnx.lowering.shaping.storage import moved_params
 from intonnx.protos import element_of_dtype
 
+from ._table import look_up
 from .emitter import CONTRIB, Emitter
 from .registry import emitters
 
@@ -78,7 +80,7 @@ def requantize(op: Requantize, node: Node, out: Emitter) -> None:
 def requantized_by_table(codes: str, params: QuantParams, result: str, out: Emitter) -> bool:
     """Write the codes `result`, those of `codes` with other parameters, if both have 8 bits.
 
-    A QLinearConcat of one input is a table look-up, else it is a Gather from the table.
+    A QLinearConcat of one input is a table look-up, else it is a look-up in a constant one.
     """
     x, rank = out.params(codes), out.type(codes).rank
     if not (x.per_tensor and params.per_tensor and x.storage.bits == params.storage.bits == 8):
@@ -91,12 +93,14 @@ def requantized_by_table(codes: str, params: QuantParams, result: str, out: Emit
         inputs = [*out.quantization(params), *out.quantized_operand(codes)]
         out.node("QLinearConcat", inputs, [result], domain=CONTRIB, axis=rank - 1)
         return True
-    # A negative index counts from the end, as the bit pattern of a negative code does.
+    if x.storage is DType.I8 and moved_params(x) == params:
+        out.moved_up(out.operand(codes), result)
+        return True
+    if params.storage is DType.I8 and moved_params(params) == x:
+        out.moved_down(out.operand(codes), result)
+        return True
     table = out.constant(requantize_table(x, params), f"{result}.table")
-    index = out.value(
-        "Cast", [out.operand(codes)], f"{result}.index", to=element_of_dtype(DType.I32)
-    )
-    out.node("Gather", [table, index], [result])
+    look_up(out.operand(codes), out.type(codes), table, result, out)
     return True
 
 

@@ -301,3 +301,16 @@ def test_channels_last_memory_stays_so(make: Any) -> None:
     codes = np.zeros((2, 6, 6, 5), x.params.dtype if x.params else None).transpose(0, 3, 1, 2)
     (found,) = kernels.build(node, context)([codes, table])
     assert np.argsort(found.strides).tolist() == np.argsort(codes.strides).tolist()
+
+
+@pytest.mark.parametrize("shape", [(2048,), (3, 4, 200), ("N", 4, 5, 6), ("N", "M", 7)])
+def test_large_tensors_are_looked_up_with_gather_elements(shape: tuple[int | str, ...]) -> None:
+    model = qdq_model("Tanh", [Fed("x", shape, s8(0.05, 3), quantized=True)], out=s8(0.01, -3))
+    for cpu in ("x86", "arm"):
+        exported = intonnx.to_onnx(intonnx.import_model(model), cpu=cpu)
+        assert "GatherElements" in [node.op_type for node in exported.graph.node]
+        sizes = [size if isinstance(size, int) else 11 for size in shape]
+        codes = {"x": np.resize(every_code(np.int8), sizes)}
+        wanted = run_onnxruntime(model, codes, optimized=False)
+        for optimized in (False, True):
+            apart(run_onnxruntime(exported, codes, optimized=optimized), wanted, 0)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
 import onnx
 
 from intonnx.ir.errors import IntonnxError
@@ -15,6 +16,7 @@ from intonnx.ir.ops.quantize import Dequantize, Quantize, Requantize
 from intonnx.ir.types import Array, DType
 from intonnx.lowering.executable import compile_graph
 from intonnx.lowering.export import to_onnx
+from intonnx.lowering.shaping.storage import is_signed, signed_codes
 
 from . import runtime
 
@@ -118,12 +120,21 @@ def _exported(graph: Graph) -> list[Plan]:
     equal = not between and not any(map(is_float_op, graph.nodes))
     export = Plan(
         "export",
-        inner.run,
+        lambda inputs: _as_typed(graph, inner.run(inputs)),
         note=note if between else "",
         exact=frozenset(graph.producers) - between,
         equal_outputs=equal,
     )
     return [export, Plan("optimized", optimized.run, outputs_only=True)]
+
+
+def _as_typed(graph: Graph, values: Mapping[str, Array]) -> dict[str, Array]:
+    """The values with s8 codes where the graph has them: an export for x86 has u8 ones."""
+    return {
+        name: signed_codes(array) if array.dtype == np.uint8 and is_signed(kind) else array
+        for name, array in values.items()
+        for kind in [graph.types.get(name)]
+    }
 
 
 def _between(graph: Graph, model: onnx.ModelProto) -> frozenset[str]:
