@@ -47,6 +47,7 @@ from intonnx.ir.ops import (
     slice,  # noqa: A004
     softmax,
     split,
+    storage_cast,
     top_k,
     transpose,
     where,
@@ -60,7 +61,7 @@ _FAMILIES = (
     conv_transpose, cumsum, dense, depth_to_space, divide, einsum, expand, gather, gather_elements,
     global_avg_pool, grid_sample, identity, instance_norm, layer_norm, lrn, lut, max_pool, minimum,
     multiply, pad, power, prelu, quantize, reduce, reshape, resize, scatter_nd, slice, softmax,
-    split, top_k, transpose, where,
+    split, storage_cast, top_k, transpose, where,
 )  # fmt: skip
 MOVABLE: frozenset[str] = frozenset(family.__name__ for family in _FAMILIES)
 """Modules whose operators see only real values, or parameters that say what a code means."""
@@ -113,6 +114,8 @@ def moved_operator(op: Op, x: TensorType | None, table: Array | None) -> Moved |
 
     `x` is the type of operand 0 before, `table` the constant that a look-up has.
     """
+    if isinstance(op, storage_cast.StorageCast) and (op.out is None or not is_signed(x)):
+        return None  # plain integers have no zero point that could move
     if type(op).__module__ not in MOVABLE or isinstance(op, quantize.DynamicQuantize):
         return None
     update: dict[str, object] = {}
