@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from .lowering.executable import Executable as Executable
     from .lowering.executable import compile_graph as compile  # noqa: A004
     from .lowering.export import to_onnx as to_onnx
+    from .lowering.multipliers import multipliers as multipliers
 
 __version__ = "0.1.0"
 
@@ -41,6 +42,7 @@ _HOMES = {
     "Graph": ("ir.graph", "Graph"),
     "compile": ("lowering.executable", "compile_graph"),
     "Executable": ("lowering.executable", "Executable"),
+    "multipliers": ("lowering.multipliers", "multipliers"),
     "to_onnx": ("lowering.export", "to_onnx"),
     "IntonnxError": ("ir.errors", "IntonnxError"),
     "ImportFailure": ("ir.errors", "ImportFailure"),
@@ -69,6 +71,7 @@ __all__ = [
     "coverage",
     "import_model",
     "load",
+    "multipliers",
     "parse",
     "to_onnx",
 ]

@@ -144,7 +144,7 @@ def test_the_choices_are_those_of_the_library() -> None:
         assert get_args(get_args(hints[option])[0]) == get_args(known)
 
 
-@pytest.mark.parametrize("numerics", ["qlinear", "qdq"])
+@pytest.mark.parametrize("numerics", ["qlinear", "qdq", "fixed"])
 def test_a_saved_graph_runs_with_its_numerics(
     numerics: str, invoke: Invoke, model: Path, image: Path, tmp_path: Path
 ) -> None:

@@ -126,6 +126,35 @@ def test_each_operator_is_within_one_quantum_of_the_literal_model(path: Path) ->
     assert {name: quanta for name, quanta in far.items() if quanta > 1} == {}
 
 
+@pytest.mark.parametrize("path", ALL_MODELS)
+def test_each_operator_under_fixed_is_within_one_quantum_in_integers(path: Path) -> None:
+    graph = intonnx.import_model(path)
+    inputs = next(recorded_inputs(path))
+    trace = intonnx.compile(graph).trace(inputs)
+    fixed = intonnx.compile(graph, numerics="fixed").trace(inputs, given=trace)
+    assert {
+        name: far
+        for name, kind in graph.types.items()
+        if name in fixed and (far := quanta_apart(fixed[name], trace[name], kind)) > 1
+    } == {}
+    if intonnx.coverage(graph).float == 0:
+        ends = {*graph.inputs, *graph.outputs, *graph.constants}
+        floats = {name for name, array in fixed.items() if array.dtype.kind == "f"}
+        assert floats <= ends
+
+
+@pytest.mark.parametrize("path", DIGIT_MODELS)
+def test_digit_networks_classify_under_fixed_as_under_qlinear(path: Path) -> None:
+    images, labels = digits()
+    graph = intonnx.import_model(path)
+    fixed, qlinear = (
+        intonnx.compile(graph, numerics=numerics).run({"x": images})["y"].argmax(1)
+        for numerics in ("fixed", "qlinear")
+    )
+    assert np.count_nonzero(fixed != qlinear) <= 2
+    assert np.count_nonzero(fixed == labels) >= np.count_nonzero(qlinear == labels) - 1
+
+
 def digits() -> tuple[Array, Array]:
     corpus = find_corpus()
     assert isinstance(corpus, Path)

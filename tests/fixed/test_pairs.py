@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Sequence
 from decimal import Context, Decimal
 from fractions import Fraction
 from typing import Any
@@ -42,7 +43,6 @@ from support.fixed import (
     scale_of,
     value,
 )
-from support.models import Array
 
 LITERAL: list[tuple[Any, Real]] = [
     (Add, operator.add), (Subtract, operator.sub), (Multiply, operator.mul),
@@ -83,7 +83,8 @@ def test_channels_have_their_own_multipliers(data: st.DataObject) -> None:
         np.testing.assert_array_equal(found[:, channel], alone)
 
 
-def _real_pair(a: Given, b: Given, function: Real) -> list[Fraction]:
+def _real_pair(operands: Sequence[Given], function: Real) -> list[Fraction]:
+    a, b = operands
     arrays = np.broadcast_arrays(a.array, b.array)
     sides = [
         reals(array, given.params) if given.params else [Fraction(float(v)) for v in array.flat]
@@ -110,7 +111,7 @@ def pairs(draw: st.DrawFn, function: Real, *, divides: bool) -> tuple[list[Given
             operands.append(Given(real, None, constant=True))
         else:
             operands.append(Given(codes, given, constant=index == constant))
-    return operands, fitted(draw, _real_pair(*operands, function), storages)
+    return operands, fitted(draw, _real_pair(operands, function), storages)
 
 
 def _other(given: QuantParams) -> int:
@@ -125,7 +126,7 @@ def test_pairs_are_rounded_once(data: st.DataObject) -> None:
     operands, out = data.draw(pairs(function, divides=kind is Divide))
     op = kind(out=out)
     found = run_op(op, operands)
-    assert_near(found, _real_pair(*operands, function), out)
+    assert_near(found, _real_pair(operands, function), out)
     assert_one_quantum(op, operands, found)
 
 
@@ -142,7 +143,7 @@ def test_accumulators_are_added_and_multiplied_exactly(kind: Any, function: Real
         sums = Given(wide[:1] if kind is Divide else wide, accumulated)
         operands = [sums, Given(codes[: len(sums.array)], narrow)]
         found = run_op(kind(out=out), operands)
-        assert_near(found, _real_pair(*operands, function), out)
+        assert_near(found, _real_pair(operands, function), out)
 
 
 def test_quotients_by_zero_go_to_the_ends() -> None:
@@ -239,6 +240,6 @@ def test_accumulators_are_compared_exactly(relation: Any) -> None:
 
 def test_real_values_at_run_time_have_no_fixed_form() -> None:
     p = params(DType.U8, 0.1, 0)
-    values: Array = np.float32([1, 2])
+    values = np.asarray([1, 2], np.float32)
     with pytest.raises(CompileFailure, match="real values until run time"):
         run_op(Add(out=p), [Given(np.uint8([1, 2]), p), Given(values)])

@@ -119,7 +119,7 @@ def test_normalizations_over_the_last_axis(data: st.DataObject) -> None:
 def test_channels_and_groups_are_normalized_alike(storage: DType) -> None:
     x, out = params(storage, 0.03, 100), params(storage, 4 / (1 << storage.bits), 90)
     codes = np.random.default_rng(7).integers(60, 200, (2, 4, 5, 6)).astype(storage.numpy)
-    scale, bias = np.float32([1, -2, 0.5, 3]), np.float32([0, 1, -1, 0.25])
+    scale, bias = (np.asarray(v, np.float32) for v in ([1, -2, 0.5, 3], [0, 1, -1, 0.25]))
     operands = [Given(codes, x), *(Given(a, None, constant=True) for a in (scale, bias))]
     for op, shape in (
         (InstanceNorm(epsilon=1e-5, out=out), (8, -1)),

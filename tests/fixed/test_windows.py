@@ -195,7 +195,7 @@ def test_blocked_products(data: st.DataObject) -> None:
     a = data.draw(drawn_params(WIDE))
     storage: Any = data.draw(st.sampled_from([DType.I4, DType.I8, DType.U8]))
     rng = np.random.default_rng(data.draw(st.integers(0, 99)))
-    scales = np.float32(rng.choice([0.5, 1e-3, 0.07, 1 / 3], (3, 4)))
+    scales = rng.choice([0.5, 1e-3, 0.07, 1 / 3], (3, 4)).astype(np.float32)
     zeros = rng.integers(storage.low, storage.high + 1, (3, 4))
     b = QuantParams(storage=storage, scale=scales, zero_point=zeros, axis=0, block=4)
     matrix = rng.integers(storage.low, storage.high + 1, (10, 4)).astype(storage.numpy)

@@ -6,8 +6,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from intonnx.ir.archive import replacing
+from intonnx.ir.graph import Graph
 from intonnx.lowering.executable import compile_graph
 from intonnx.lowering.export import to_onnx
+from intonnx.lowering.multipliers import multipliers
 from intonnx.lowering.numerics import Numerics
 from intonnx.lowering.qlinear.emitter import Form, Runtime
 from intonnx.standalone.bundle import write_program
@@ -39,6 +41,7 @@ def write_integer(model: Path, output: Path, numerics: Numerics) -> None:
     graph.save(output)
     operators = len(graph.nodes)
     show(f"{output}: graph with {operators} operators, to be run with numerics {numerics}")
+    _show_multipliers(graph, numerics)
 
 
 def write_standalone(model: Path, output: Path, numerics: Numerics) -> None:
@@ -48,3 +51,15 @@ def write_standalone(model: Path, output: Path, numerics: Numerics) -> None:
         write_program(graph, output, numerics)
     show(f"{output}: program with {len(graph.nodes)} operators, numerics {numerics}; try")
     show(f"  python {output} --help")
+    _show_multipliers(graph, numerics)
+
+
+def _show_multipliers(graph: Graph, numerics: Numerics) -> None:
+    """How near the multipliers of `fixed` come to the quotients of scales that they stand for."""
+    found = multipliers(graph) if numerics == "fixed" else ()
+    if found:
+        worst = max(found, key=lambda node: node.error)
+        count = sum(factor.m.size for node in found for factor in node.multipliers)
+        show(
+            f"{count} multipliers, at most {worst.error:.1e} of the exact factor away: {worst.node}"
+        )
