@@ -24,6 +24,9 @@ from .typed_sums import typed_product
 
 OLDEST_OPSET = 10
 
+_SIZES = ("Shape", "Size")
+"""Operators that read the sizes of a tensor, and none of its elements."""
+
 
 def collect(graph: Graph) -> Graph:
     """The graph with every float operator that can be integer made so, and a reason on the rest.
@@ -63,6 +66,8 @@ def _visit(rewriter: Rewriter, node_id: NodeId) -> None:
         _shorten(rewriter, node_id)
     elif isinstance(node.op, StorageCast):
         _drop_cast(rewriter, node_id, node.op)
+    elif isinstance(node.op, OnnxOp) and node.op.domain == "" and node.op.op_type in _SIZES:
+        _read_codes(rewriter, node_id)
     elif isinstance(node.op, OnnxOp) and node.op.domain == "" and node.refusal is None:
         with reading(node.label):
             refusal = _integer_form(rewriter, node_id)
@@ -93,6 +98,14 @@ def _drop_cast(rewriter: Rewriter, node_id: NodeId, op: StorageCast) -> None:
     if rewriter.types[codes].quant == op.out:
         rewriter.remove(node_id)
         rewriter.replace_uses(result, codes)
+
+
+def _read_codes(rewriter: Rewriter, node_id: NodeId) -> None:
+    """Codes have the sizes of their real values, which then need not be made."""
+    node = rewriter.node(node_id)
+    producer = rewriter.producer(node.operands[0])
+    if producer is not None and is_dequantized(producer):
+        rewriter.update(node_id, replace(node, operands=producer.operands[:1]))
 
 
 def _shorten(rewriter: Rewriter, node_id: NodeId) -> None:

@@ -98,3 +98,19 @@ def test_a_rank_that_is_not_known_is_no_error(op_type: str) -> None:
     model.opset_import.append(helper.make_opsetid("custom", 1))
     model.graph.value_info.add(name="foo").type.tensor_type.elem_type = TensorProto.FLOAT
     again(intonnx.import_model(model))
+
+
+@pytest.mark.parametrize("op_type", ["Shape", "Size"])
+def test_sizes_are_read_from_codes(op_type: str) -> None:
+    """No real values are made only to see how many there are."""
+    build = Builder(17)
+    x = build.dequantize(build.feed("x", ("N", 3), np.uint8), u8(0.1))
+    build.output(build.node(op_type, [x]), np.int64)
+    model = build.model(infer=False)
+    graph = intonnx.import_model(model)
+    assert "qnn.dequantize" not in {node.op.name for node in graph.nodes}
+    codes = np.zeros((5, 3), np.uint8)
+    (found,) = intonnx.compile(graph).run({"x": codes}).values()
+    assert found.tolist() == ([5, 3] if op_type == "Shape" else 15)
+    (exported,) = run_onnxruntime(intonnx.to_onnx(graph), {"x": codes}, optimized=False).values()
+    np.testing.assert_array_equal(exported, found)
