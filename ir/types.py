@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Annotated, Any
 
 import numpy as np
@@ -306,7 +307,13 @@ def quantized(params: QuantParams, shape: Sequence[Dim] | None) -> TensorType:
 
 def plain(dtype: DType, shape: Sequence[Dim] | None) -> TensorType:
     """The type of a tensor without quantization parameters."""
-    return TensorType(dtype=dtype, shape=None if shape is None else tuple(shape))
+    return _plain(dtype, None if shape is None else tuple(shape))
+
+
+@lru_cache(maxsize=4096)
+def _plain(dtype: DType, shape: tuple[Dim, ...] | None) -> TensorType:
+    """Most values of a model share a few types: each is one record."""
+    return TensorType(dtype=dtype, shape=shape)
 
 
 def static_shape(shape: Sequence[Dim] | None) -> tuple[int, ...] | None:
