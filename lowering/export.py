@@ -99,6 +99,7 @@ def _model(graph: Graph, out: Emitter) -> onnx.ModelProto:
         [_value(graph, name, docs) for name in graph.outputs],
         initializers,
         doc_string=str(metadata.get("graph_doc", "")),
+        value_info=_inner_values(graph, out),
     )
     opsets = {
         domain: version for domain, version in _opsets(metadata).items() if domain in out.domains
@@ -125,6 +126,17 @@ def _model(graph: Graph, out: Emitter) -> onnx.ModelProto:
 def _value(graph: Graph, name: str, docs: object) -> onnx.ValueInfoProto:
     doc = docs.get(name, "") if isinstance(docs, dict) else ""
     return helper.make_value_info(name, proto_of(graph.types[name]), doc_string=doc)
+
+
+def _inner_values(graph: Graph, out: Emitter) -> list[onnx.ValueInfoProto]:
+    """The types of the values of the IR in between: not every operator's can be inferred."""
+    made = (name for node in out.nodes for name in node.output)
+    kinds = ((name, graph.types.get(name)) for name in made if name not in graph.outputs)
+    return [
+        helper.make_value_info(name, proto_of(kind))
+        for name, kind in kinds
+        if kind is not None and kind.shape is not None
+    ]
 
 
 def _opsets(metadata: Mapping[str, object]) -> dict[str, int]:
