@@ -175,7 +175,10 @@ def on_codes(boundary: Boundary, rule: CodesRule) -> Refusal | None:
 def _on_integers(boundary: Boundary, rule: CodesRule, kind: TensorType) -> Refusal | None:
     # Shape arithmetic on int64 is left to the reference operators: it is no tensor data.
     if kind.quant is None and kind.dtype.bits > 16:
-        return None
+        made = boundary.rewriter.producer(boundary.name(0))
+        sums = made is not None and made.op.name.startswith("qnn.")
+        leaves = sums and boundary.result_type.dtype.is_float
+        return _refusal_of(rule(boundary, None, True)) if leaves else None
     form = _form(boundary, rule, kind.quant, True)
     if isinstance(form, Refusal):
         return form
@@ -188,6 +191,10 @@ def _on_integers(boundary: Boundary, rule: CodesRule, kind: TensorType) -> Refus
     for name in filter(None, boundary.node.results):
         keep_plain_readers(boundary.rewriter, name)
     return None
+
+
+def _refusal_of(form: OnCodes | Refusal) -> Refusal | None:
+    return form if isinstance(form, Refusal) else None
 
 
 def keep_plain_readers(rewriter: Rewriter, name: str) -> None:
