@@ -78,8 +78,9 @@ def dequantize_linear(node: NodeView) -> None:
     storage = node.type(0).dtype
     refusal = _parameters_refusal(node, storage)
     if refusal is not None:
-        by_value = refusal.code == Code.RUNTIME_PARAMETERS and node.proto.domain in ("", "ai.onnx")
-        return node.keep(None if by_value else refusal)
+        computed = storage.is_integer and node.constant(1) is None
+        # `dequantize_by_value` looks at it when all operators are known.
+        return node.keep(None if computed and node.proto.domain in ("", "ai.onnx") else refusal)
     params = _params(node, storage)
     if (element := node.attribute("output_dtype", 0)) != 0:
         expressed = dtype_of_element(element)
