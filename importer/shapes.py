@@ -13,6 +13,7 @@ from intonnx.ir.spatial import AutoPad, resolve_pads, window_count
 from intonnx.ir.types import Array, DType, TensorType, static_shape
 from intonnx.protos import proto_of, type_of
 
+from .contrib_types import contrib_types
 from .load import LoadedModel, is_typed
 
 _SMALL = 1024
@@ -151,7 +152,9 @@ def infer_result_types(
     constants: Mapping[str, Array],
     model: LoadedModel,
 ) -> dict[str, TensorType]:
-    """The result types of one node from the types of its inputs; empty where onnx cannot tell."""
+    """The result types of one node from the types of its inputs; empty where nothing tells them."""
+    if known := contrib_types(node, types):
+        return known
     version = model.opsets.get(node.domain if node.domain != "ai.onnx" else "")
     if version is None or not onnx.defs.has(node.op_type, node.domain):
         return {}

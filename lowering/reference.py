@@ -18,9 +18,12 @@ from intonnx.ir.types import Array, DType, TensorType
 from intonnx.protos import node_proto, proto_of
 from intonnx.reference import evaluator
 
+from .contrib_ops import CONTRIB_OPS
 from .integer.kernel import Kernel
 from .opsets import converted, means_the_same
 from .reference_ops import REFERENCE_OPS
+
+_KNOWN = [*REFERENCE_OPS, *CONTRIB_OPS]
 
 _OLDEST = 13
 _ABSENT: Array = np.zeros(())
@@ -87,7 +90,7 @@ def _value(graph: Graph, name: str) -> onnx.ValueInfoProto:
 def _evaluator(graph: Graph, node: Node, op: OnnxOp) -> ReferenceEvaluator:
     # The reference operators know few meanings from before this opset.
     if op.version < _OLDEST and not means_the_same(op, _OLDEST):
-        return evaluator(converted(graph, node, _OLDEST), list(REFERENCE_OPS))
+        return evaluator(converted(graph, node, _OLDEST), _KNOWN)
     # Given a node alone, the evaluator takes the newest opset's meaning.
     opsets = {**graph.metadata.get("opsets", {}), op.domain: op.version}
     body = helper.make_graph(
@@ -99,7 +102,7 @@ def _evaluator(graph: Graph, node: Node, op: OnnxOp) -> ReferenceEvaluator:
     )
     ids = [helper.make_opsetid(domain, int(version)) for domain, version in opsets.items()]
     model = helper.make_model(body, opset_imports=ids)
-    return evaluator(model, list(REFERENCE_OPS))
+    return evaluator(model, _KNOWN)
 
 
 def _first_line(error: Exception) -> str:

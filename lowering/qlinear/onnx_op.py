@@ -9,13 +9,19 @@ from intonnx.ir.ops.onnx_op import OnnxOp
 from intonnx.lowering.opsets import converted, means_the_same
 from intonnx.protos import node_proto
 
+from ._weight_only import matmul_nbits
 from .emitter import Emitter
 from .registry import emitters
 
 
 @emitters.register(OnnxOp)
 def onnx_op(op: OnnxOp, node: Node, out: Emitter) -> None:
-    """As it was; converted by the onnx package when its meaning changed between the opsets."""
+    """As it was; converted by the onnx package when its meaning changed between the opsets.
+
+    A product with weights in blocks is written with their codes where a kernel reads them.
+    """
+    if matmul_nbits(node, out):
+        return
     for name in node.operands:
         if name:
             out.operand(name)

@@ -9,13 +9,14 @@ NEEDED = 13
 
 
 def export_opset(graph: Graph) -> int:
-    """The model's own opset where it is at least 13, else 13; 21 for 16-bit and 4-bit codes.
+    """The model's own opset where it is at least 13, else 13, and what the codes need.
 
-    Nodes that stay ONNX are written as they are, so their operators must mean the same at the
-    opset that is written; where they do not, they are converted, see `opsets`.
+    16-bit and 4-bit codes and blocks came with opset 21, 2-bit codes with 25. Nodes that stay ONNX
+    are written as they are, so their operators must mean the same at the opset that is written;
+    where they do not, they are converted, see `opsets`.
     """
     own = int(graph.metadata.get("opsets", {}).get("", NEEDED))
-    wide = any(
-        kind.quant is not None and kind.dtype.bits not in (8, 32) for kind in graph.types.values()
-    )
-    return max(own, 21 if wide else NEEDED)
+    params = [kind.quant for kind in graph.types.values() if kind.quant is not None]
+    wide = any(quant.storage.bits not in (8, 32) or quant.block is not None for quant in params)
+    narrow = any(quant.storage.bits == 2 for quant in params)
+    return max(own, 25 if narrow else 21 if wide else NEEDED)

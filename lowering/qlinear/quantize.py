@@ -12,6 +12,7 @@ from intonnx.lowering.shaping.storage import moved_params
 from intonnx.protos import element_of_dtype
 
 from ._table import look_up
+from ._weight_only import only_weights
 from .emitter import CONTRIB, Emitter
 from .registry import emitters
 
@@ -28,6 +29,8 @@ def dequantize(op: Dequantize, node: Node, out: Emitter) -> None:
 
     Scales known at run time are multiplied: Cast -> Mul. A bias is added in float32.
     """
+    if only_weights(node, out):
+        return
     x, scale, other, bias = [*node.operands, "", "", ""][:4]
     result = node.results[0]
     real = out.fresh(f"{result}.unbiased") if bias else result
