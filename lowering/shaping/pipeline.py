@@ -8,6 +8,7 @@ from typing import Literal
 from intonnx.ir.graph import Graph
 from intonnx.ir.types import Record
 
+from .pads import merged_pads
 from .unsigned import unsigned
 
 Cpu = Literal["x86", "arm"]
@@ -46,7 +47,7 @@ def shaped(graph: Graph, form: str, runtime: str, cpu: Cpu) -> tuple[Graph, tupl
 def _passes(form: str, runtime: str, cpu: Cpu) -> list[tuple[str, Pass]]:
     if form != "qlinear" or runtime != "onnxruntime":
         return []
-    passes: list[tuple[str, Pass]] = []
+    passes: list[tuple[str, Pass]] = [("pads join the convolutions that read them", merged_pads)]
     if cpu == "x86":
         passes.append(("s8 activations become u8", unsigned))
     return passes
