@@ -80,7 +80,7 @@ def _digits(x: QuantParams, weights: Sequence[Array]) -> tuple[int, int]:
     largest = float(largest_code(x))
     for axis in weights:
         largest *= max(1.0, float(np.abs(axis).sum(axis=0).max(initial=0)))
-    left = 60 - math.ceil(math.log2(largest))
+    left = 60 - math.frexp(largest)[1]
     guard = min(max(left - WEIGHT_BITS, 0), _GUARD_BITS)
     bits = min(WEIGHT_BITS, left - guard)
     if bits < _FEWEST_BITS:
