@@ -140,7 +140,7 @@ def image(tmp_path: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize("numerics", ["qlinear", "qdq"])
+@pytest.mark.parametrize("numerics", ["qlinear", "qdq", "fixed"])
 def test_a_program_is_a_command(
     numpy_only: Path, digits: intonnx.Graph, image: Path, tmp_path: Path, numerics: str
 ) -> None:
