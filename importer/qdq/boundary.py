@@ -251,14 +251,14 @@ class Boundary:
 
     def needs_activation(self, index: int) -> Quantized | Refusal:
         """As `needs_quantized`, for 8-bit or 16-bit codes: an accumulator does not do."""
-        value = self.needs_quantized(index)
-        if isinstance(value, Quantized) and value.params.storage.bits > 16:
+        given = self.quantized(index)
+        if given is not None and given.params.storage.bits > 16:
             return Refusal(
                 code=Code.INPUT_NOT_QUANTIZED,
-                detail=f"'{self.name(index)}' arrives with {value.params.storage} codes: put a "
+                detail=f"'{self.name(index)}' arrives with {given.params.storage} codes: put a "
                 "QuantizeLinear and a DequantizeLinear before it",
             )
-        return value
+        return self.needs_quantized(index)
 
     def needs_constant(self, index: int, what: str) -> Array | Refusal:
         """The value of an input that must be constant; `what` says what it is for."""

@@ -67,7 +67,7 @@ def holds(graph: intonnx.Graph, codes: Array) -> bool:
 
 @pytest.mark.parametrize("params", [s8(0.004, -17), u8(0.004, 200), s8(SCALES, 0, axis=0)])
 def test_float_weights_behind_q_and_dq_are_codes(params: Params) -> None:
-    """AIMET, ModelOpt, NNCF and quantization-aware training keep the float weights."""
+    """AIMET, ModelOpt and quantization-aware training keep the float weights."""
 
     def weights(build: Builder) -> str:
         return build.dequantize(build.quantize(build.constant("w", REAL), params), params)
@@ -333,3 +333,15 @@ def test_integer_images_through_cast_and_mul() -> None:
     build.output(build.quantize(value, u8(0.05, 100), "y"), np.uint8)
     check_model(build.model(), {"x": RNG.integers(0, 256, SHAPE).astype(np.uint8)},
                 literal_quanta=1)  # fmt: skip
+
+
+def test_an_activation_that_reads_unquantized_sums_says_so() -> None:
+    """NNCF puts no quantizer between a product and the activation behind it."""
+    params = s8(SCALES, 0, axis=0)
+    model = model_of(
+        lambda b: b.dequantize(b.constant("w", CODES), params),
+        after=lambda b, value: b.node("HardSwish", [value]),
+    )
+    floats = [n for n in intonnx.coverage(intonnx.import_model(model)).nodes if n.state == "float"]
+    assert [(n.op, n.code) for n in floats] == [("HardSwish", "input-not-quantized")]
+    assert "'conv' arrives with i32 codes" in floats[0].detail
