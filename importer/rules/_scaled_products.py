@@ -19,7 +19,7 @@ MICROSOFT = "com.microsoft"
 
 
 @dataclass(frozen=True)
-class _Product:
+class Product:
     """An integer product, by the names of its values ("" where none is given)."""
 
     a: str
@@ -39,17 +39,17 @@ def matmul_integer_to_float(node: NodeView) -> None:
     """
     a, b, a_scale, b_scale = (node.input(index) for index in range(4))
     a_zero, b_zero, bias = (node.input(index) if node.has(index) else "" for index in (4, 5, 6))
-    product = _Product(a, b, a_scale, b_scale, a_zero, b_zero, bias)
+    product = Product(a, b, a_scale, b_scale, a_zero, b_zero, bias)
     if (refusal := _refusal(node, product)) is not None:
         return node.keep(refusal)
     real = node.type_of(a_scale).dtype
     if real is DType.F32:
-        return _scaled(node, product, node.output())
+        return scaled_product(node, product, node.output())
     # The kernel computes in float32 throughout and rounds the result.
     wide = [_widened(node, name) for name in (a_scale, b_scale, bias)]
-    product = _Product(a, b, wide[0], wide[1], a_zero, b_zero, wide[2])
+    product = Product(a, b, wide[0], wide[1], a_zero, b_zero, wide[2])
     result = node.fresh("f32")
-    _scaled(node, product, result)
+    scaled_product(node, product, result)
     node.cast(result, real, node.output())
     return None
 
@@ -64,11 +64,11 @@ def dynamic_quantize_matmul(node: NodeView) -> None:
     results = [node.fresh(suffix) for suffix in ("quantized", "scale", "zero_point")]
     node.emit(DynamicQuantize(), [a], results)
     codes, scale, zero = results
-    _scaled(node, _Product(codes, b, scale, b_scale, zero, b_zero, bias), node.output())
+    scaled_product(node, Product(codes, b, scale, b_scale, zero, b_zero, bias), node.output())
     return None
 
 
-def _refusal(node: NodeView, product: _Product) -> Refusal | None:
+def _refusal(node: NodeView, product: Product) -> Refusal | None:
     if (refusal := _rank_refusal(node, product.a, product.b)) is not None:
         return refusal
     zero = product.a_zero
@@ -97,7 +97,7 @@ def _widened(node: NodeView, name: str) -> str:
     return node.new_constant(f"{name}.f32", array.astype(np.float32))
 
 
-def _scaled(node: NodeView, product: _Product, result: str) -> None:
+def scaled_product(node: NodeView, product: Product, result: str) -> None:
     """Write the product, its scales and its bias."""
     op = _product_op(node.type_of(product.b))
     params = _constant_parameters(node, product)
@@ -113,7 +113,7 @@ def _scaled(node: NodeView, product: _Product, result: str) -> None:
     _at_run_time(node, product, sums, bias, result)
 
 
-def _at_run_time(node: NodeView, product: _Product, sums: str, bias: str, result: str) -> None:
+def _at_run_time(node: NodeView, product: Product, sums: str, bias: str, result: str) -> None:
     """Scales that are known at run time, in the order in which onnxruntime multiplies.
 
     One scale of A and scales of the columns of B are multiplied first; then comes the bias. Any
@@ -134,7 +134,7 @@ def _at_run_time(node: NodeView, product: _Product, sums: str, bias: str, result
     node.emit(Dequantize(in_turn=bool(later)), operands, [result])
 
 
-def _joins(node: NodeView, product: _Product) -> bool:
+def _joins(node: NodeView, product: Product) -> bool:
     """Whether the kernel multiplies the scales of B with that of A before it reads the sums."""
     scale, rank = node.type_of(product.b_scale), node.type_of(product.b).rank
     return _is_single(scale) or (scale.rank == 1 and rank == 2) or scale.rank == rank
@@ -152,7 +152,7 @@ def _row(node: NodeView, name: str) -> str:
     )
 
 
-def _constant_parameters(node: NodeView, product: _Product) -> list[QuantParams] | None:
+def _constant_parameters(node: NodeView, product: Product) -> list[QuantParams] | None:
     """The parameters of A and B; None unless they are constant and their product is a scale."""
     b = node.type_of(product.b)
     found = [

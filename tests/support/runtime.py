@@ -2,8 +2,8 @@
 
 Measured on AVX2 (no VNNI), onnxruntime 1.32, codes at the ends of their range: u8 activation with
 s8 weight saturates sums of two products to int16 in QLinearConv (except depthwise), QLinearMatMul,
-QGemm, MatMulInteger, MatMulIntegerToFloat and DynamicQuantizeMatMul; s8 activation with u8 weight
-does so in ConvInteger. Equal storage types are exact everywhere, and `exact_model` makes them so.
+QGemm, MatMulInteger, MatMulIntegerToFloat, DynamicQuantizeMatMul and QAttention; s8 activation with
+u8 weight does so in ConvInteger. Equal storage types are exact everywhere, and `exact_model` makes them so.
 (The session option session.x64quantprecision does the same for optimized runs, but then refuses
 every model that has an s8 activation with an s8 weight.)
 """
@@ -38,6 +38,7 @@ _SLOTS = {
     "ConvInteger": _Slots(2, 1, 3),
     "MatMulIntegerToFloat": _Slots(4, 1, 5),
     "DynamicQuantizeMatMul": _Slots(-1, 1, 3),
+    "QAttention": _Slots(6, 1, 7),
 }
 
 _MOVERS = ("Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze")
