@@ -3,7 +3,8 @@
 Measured on AVX2 (no VNNI), onnxruntime 1.32, codes at the ends of their range: u8 activation with
 s8 weight saturates sums of two products to int16 in QLinearConv (except depthwise), QLinearMatMul,
 QGemm, MatMulInteger, MatMulIntegerToFloat, DynamicQuantizeMatMul and QAttention; s8 activation with
-u8 weight does so in ConvInteger. Equal storage types are exact everywhere, and `exact_model` makes them so.
+u8 weight does so in ConvInteger. Equal storage types are exact everywhere, and `exact_model` makes
+them so.
 (The session option session.x64quantprecision does the same for optimized runs, but then refuses
 every model that has an s8 activation with an s8 weight.)
 """
