@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import get_args
 
 import onnx
@@ -14,13 +15,36 @@ from intonnx.ir.ops.quantize import Dequantize, Requantize
 from intonnx.protos import proto_of
 
 from . import qlinear
+from .explanation import InexactNode, inexact_nodes
 from .limits import with_explicit_limits
 from .qlinear.emitter import Emitter, Form, Runtime, tensor_proto
 from .qlinear.opset import export_opset
 from .qlinear.registry import emitters
-from .shaping.pipeline import Cpu, shaped
+from .shaping.pipeline import Cpu, Step, shaped
 
 _CONTRIB_VERSION = 1
+
+
+@dataclass(frozen=True)
+class Export:
+    """An exported model.
+
+    Attributes:
+        model: the ONNX model.
+        steps: what shaped the graph for its target, in order.
+        graph: the graph in that shape.
+        form, cpu: what the model was written for.
+    """
+
+    model: onnx.ModelProto
+    steps: tuple[Step, ...]
+    graph: Graph
+    form: Form
+    cpu: Cpu
+
+    def inexact(self) -> tuple[InexactNode, ...]:
+        """The operators that the target's runtime may compute otherwise than `compile` does."""
+        return inexact_nodes(self.graph, self.model, self.form, self.cpu)
 
 
 def to_onnx(
@@ -29,7 +53,17 @@ def to_onnx(
     runtime: Runtime = "onnxruntime",
     cpu: Cpu = "x86",
 ) -> onnx.ModelProto:
-    """The graph as an ONNX model that passes the onnx checker.
+    """The graph as an ONNX model that passes the onnx checker; see `export`."""
+    return export(graph, form, runtime, cpu).model
+
+
+def export(
+    graph: Graph,
+    form: Form = "qlinear",
+    runtime: Runtime = "onnxruntime",
+    cpu: Cpu = "x86",
+) -> Export:
+    """The graph as an ONNX model that passes the onnx checker, and what was done to it.
 
     Args:
         graph: any graph of the IR.
@@ -38,7 +72,8 @@ def to_onnx(
         runtime: "onnxruntime" may use operators of com.microsoft, "standard" only ai.onnx.
         cpu: the kind of processor that onnxruntime is to run it on; the same graph gives the same
             bytes on every machine. "x86" makes s8 activations u8 (code + 128, zero point + 128),
-            "arm" leaves both as they are. No value changes.
+            and s8 weights where sums of u8 times s8 codes can saturate on CPUs without VNNI;
+            "x86-vnni" the activations only; "arm" leaves both as they are. No value changes.
 
     Raises:
         ExportFailure: an operator cannot be written in this form, or an argument is unknown.
@@ -48,8 +83,8 @@ def to_onnx(
             raise ExportFailure(f"'{value}' is none of {', '.join(get_args(known))}")
     qlinear.load_all()
     graph = with_explicit_limits(graph)
-    graph, _ = shaped(graph, form, runtime, cpu)
-    out = Emitter(graph, form, runtime, export_opset(graph))
+    graph, steps = shaped(graph, form, runtime, cpu)
+    out = Emitter(graph, form, runtime, export_opset(graph), pairs_saturate=cpu == "x86")
     waiting: dict[int, Node] = {}
     for node in graph.nodes:
         reader = _only_reader(node, graph)
@@ -57,7 +92,7 @@ def to_onnx(
             _emit(node, waiting.get(id(node)), out)
         else:
             waiting[id(reader)] = node
-    return _model(graph, out)
+    return Export(_model(graph, out), steps, graph, form, cpu)
 
 
 def _emit(node: Node, sums: Node | None, out: Emitter) -> None:

@@ -93,7 +93,7 @@ def _right_codes(node: Node, out: Emitter) -> tuple[str, str]:
         zero = out.constant(_columns(zeros, kind), "zero_point")
     mixed = out.type(node.operands[0]).dtype is DType.U8 and kind.dtype is DType.I8
     unresolved = zeros is None or name not in out.graph.constants
-    if mixed and unresolved and out.runtime == "onnxruntime":
+    if mixed and unresolved and out.runtime == "onnxruntime" and out.pairs_saturate:
         return out.moved_up(codes), out.moved_up(zero)
     return codes, zero
 

@@ -27,13 +27,23 @@ class Emitter:
         form: "qlinear" for QLinear operators where they exist, "qdq" for DQ -> op -> Q only.
         runtime: "onnxruntime" allows operators of com.microsoft, "standard" those of ai.onnx only.
         opset: the ai.onnx opset that is written.
+        pairs_saturate: whether the kernels add products of u8 and s8 codes in pairs that saturate.
     """
 
-    def __init__(self, graph: Graph, form: Form, runtime: Runtime, opset: int) -> None:
+    def __init__(
+        self,
+        graph: Graph,
+        form: Form,
+        runtime: Runtime,
+        opset: int,
+        *,
+        pairs_saturate: bool = True,
+    ) -> None:
         self.graph = graph
         self.form: Form = form
         self.runtime: Runtime = runtime
         self.opset = opset
+        self.pairs_saturate = pairs_saturate
         self.nodes: list[onnx.NodeProto] = []
         self.initializers: dict[str, onnx.TensorProto] = {}
         self.domains = {""}

@@ -34,7 +34,8 @@ def exact_codes(
     """The weights at this operand and their zero points, moved to another type if need be.
 
     `zero` names the zero point of plain integers; quantized ones have it in their type. What is
-    not constant stays as it is, and a zero point that is not known is None.
+    not constant stays as it is, and a zero point that is not known is None. Without axes no kernel
+    adds products in pairs.
     """
     name = node.operands[index]
     kind, x = out.type(name), out.type(node.operands[0])
@@ -42,7 +43,8 @@ def exact_codes(
     if w is None or zeros is None:
         return out.operand(name), None if zeros is None else zeros.astype(kind.dtype.numpy)
     storage = DType.I8 if kind.dtype.signed else DType.U8
-    offset = _offset(w, storage, x, reduction_axes)
+    pairs = reduction_axes if out.pairs_saturate else ()
+    offset = _offset(w, storage, x, pairs)
     if not offset and kind.dtype is storage:
         return out.operand(name), zeros.astype(storage.numpy)
     if offset:
@@ -57,7 +59,7 @@ def exact_codes(
 def _offset(w: Array, storage: DType, x: TensorType, reduction_axes: Sequence[int]) -> int:
     if storage is DType.U8:
         return -128 if x.dtype is DType.I8 else 0
-    return 128 if can_saturate(w, x, reduction_axes) else 0
+    return 128 if reduction_axes and can_saturate(w, x, reduction_axes) else 0
 
 
 def _constant_zero(kind: TensorType, zero: str, out: Emitter) -> Array | None:

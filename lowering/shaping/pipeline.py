@@ -11,7 +11,11 @@ from intonnx.ir.types import Record
 from .pads import merged_pads
 from .unsigned import unsigned
 
-Cpu = Literal["x86", "arm"]
+Cpu = Literal["x86", "x86-vnni", "arm"]
+"""The processors that onnxruntime has kernels of their own for.
+
+With VNNI, products of u8 and s8 codes are exact, and fast; without, pairs of them saturate.
+"""
 Pass = Callable[[Graph], tuple[Graph, bool]]
 
 
@@ -48,6 +52,6 @@ def _passes(form: str, runtime: str, cpu: Cpu) -> list[tuple[str, Pass]]:
     if form != "qlinear" or runtime != "onnxruntime":
         return []
     passes: list[tuple[str, Pass]] = [("pads join the convolutions that read them", merged_pads)]
-    if cpu == "x86":
+    if cpu in ("x86", "x86-vnni"):
         passes.append(("s8 activations become u8", unsigned))
     return passes

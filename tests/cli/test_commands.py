@@ -21,6 +21,7 @@ from intonnx.ir.coverage import NodeCoverage
 from intonnx.ir.types import TensorType
 from intonnx.lowering.numerics import Numerics
 from intonnx.lowering.qlinear.emitter import Form, Runtime
+from intonnx.lowering.shaping.pipeline import Cpu
 from support.models import Builder, u8
 from support.runtime import expose, run_onnxruntime
 
@@ -138,9 +139,29 @@ def test_compile_takes_form_and_runtime(invoke: Invoke, model: Path, tmp_path: P
         assert {entry.domain for entry in loaded.opset_import} == {""}
 
 
+def test_compile_says_what_it_changed(invoke: Invoke, model: Path, tmp_path: Path) -> None:
+    result = invoke("compile", model, "-o", tmp_path / "m.onnx", "--cpu", "arm", "--explain")
+    nodes = len(onnx.load(model).graph.node), len(onnx.load(tmp_path / "m.onnx").graph.node)
+    assert "for onnxruntime on arm" in result.stdout
+    assert f"{nodes[0]} before, {nodes[1]} after" in result.stdout
+    assert "as onnxruntime runs them" in result.stdout
+    assert "bit for bit" in result.stdout
+    saved = tmp_path / "m.intonnx"
+    invoke("compile", model, "-o", saved)
+    assert "before" not in invoke("compile", saved, "-o", tmp_path / "n.onnx").stdout
+    wrong = invoke("compile", model, "-o", saved, "--cpu", "arm")
+    assert wrong.exit_code == 2
+    assert "go with --target onnx" in wrong.stderr
+
+
 def test_the_choices_are_those_of_the_library() -> None:
     hints = get_type_hints(commands.compile)
-    for option, known in (("form", Form), ("runtime", Runtime), ("numerics", Numerics)):
+    for option, known in (
+        ("form", Form),
+        ("runtime", Runtime),
+        ("cpu", Cpu),
+        ("numerics", Numerics),
+    ):
         assert get_args(get_args(hints[option])[0]) == get_args(known)
 
 

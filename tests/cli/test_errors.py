@@ -185,7 +185,7 @@ def test_a_failing_export_leaves_what_was_there(
         (["inspect", "m", "--mlir", "--text"], "exclude each other"),
         (["compile", "m", "-o", "o", "--target", "c"], "'c' is not one of 'onnx', 'integer'"),
         (["compile", "m", "-o", "o", "--numerics", "qdq"], "--numerics goes with"),
-        (["compile", "m", "-o", "o.intonnx", "--form", "qdq"], "--form and --runtime go with"),
+        (["compile", "m", "-o", "o.intonnx", "--form", "qdq"], "--explain go with --target onnx"),
         (["run", "m"], "Missing option '--output'"),
         (["verify", "m", "--max-quanta", "-1"], "--max-quanta"),
         (["verify", "m", "--max-quanta", "nan"], "--max-quanta"),

@@ -118,6 +118,16 @@ def compile(  # noqa: A001
         typer.Option(help="For onnx: with com.microsoft operators or ai.onnx only "
                           "(default onnxruntime)."),
     ] = None,
+    cpu: Annotated[
+        Literal["x86", "x86-vnni", "arm"] | None,
+        typer.Option(help="For onnx: the processor that onnxruntime is to be fast and exact on; "
+                          "x86 is also exact on those with VNNI (default x86)."),
+    ] = None,
+    explain: Annotated[
+        bool,
+        typer.Option("--explain", help="For onnx: name the operators whose kernels do not promise "
+                                       "the bits of the integer execution, and say why."),
+    ] = False,
 ) -> None:  # fmt: skip
     """Write a QLinear or QDQ model, an integer graph, or a program.
 
@@ -130,11 +140,12 @@ def compile(  # noqa: A001
     target = target or ("integer" if output.suffix in (".intonnx", ".pyz") else "onnx")
     if target == "onnx" and numerics is not None:
         raise typer.BadParameter("--numerics goes with --target integer")
-    if target == "integer" and (form is not None or runtime is not None):
-        raise typer.BadParameter("--form and --runtime go with --target onnx")
+    if target == "integer" and (explain or {form, runtime, cpu} != {None}):
+        raise typer.BadParameter("--form, --runtime, --cpu and --explain go with --target onnx")
     check_output(output, model)
     if target == "onnx":
-        write_onnx(model, output, form or "qlinear", runtime or "onnxruntime")
+        target_runtime = runtime or "onnxruntime"
+        write_onnx(model, output, form or "qlinear", target_runtime, cpu or "x86", explain=explain)
     elif output.suffix == ".pyz":
         write_standalone(model, output, numerics or "qlinear")
     else:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import functools
+import tempfile
 from collections.abc import Iterable, Mapping
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +15,8 @@ from onnx import TensorProto, helper, numpy_helper
 
 from intonnx.ir.errors import RunFailure
 from intonnx.ir.types import Array
+
+_REALS = (TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.DOUBLE)
 
 
 def is_installed() -> bool:
@@ -63,6 +67,38 @@ class Session:
             raise RunFailure(f"onnxruntime cannot run the model: {_one_line(error)}") from None
         found = zip(self._outputs, results, strict=True)
         return {name: array for name, array in found if isinstance(array, np.ndarray)}
+
+
+def integer_share(model: onnx.ModelProto) -> tuple[int, int] | None:
+    """How many operators onnxruntime runs on integers, of how many, with all its optimizations.
+
+    Quantizers, casts and constants do not count. None when it does not load the model.
+    """
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "optimized.onnx")
+        options.optimized_model_filepath = str(path)
+        try:
+            data = model.SerializeToString()
+            onnxruntime.InferenceSession(data, options, ["CPUExecutionProvider"])
+        except Exception:  # onnxruntime raises what C++ threw
+            return None
+        nodes = onnx.load(path).graph
+    reals = {v.name for v in nodes.input if v.type.tensor_type.elem_type in _REALS}
+    counts = [0, 0]
+    for node in nodes.node:
+        if node.op_type in ("QuantizeLinear", "DynamicQuantizeLinear"):
+            continue
+        if node.op_type == "DequantizeLinear":
+            reals.update(node.output)
+        elif node.op_type not in ("Cast", "Constant", "Identity"):
+            real = any(name in reals for name in node.input)
+            counts[real] += 1
+            reals.update(node.output if real else ())
+    return counts[0], sum(counts)
 
 
 def _exposing(model: onnx.ModelProto, also: Iterable[str]) -> onnx.ModelProto:
