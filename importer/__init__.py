@@ -24,13 +24,17 @@ def import_model(source: ModelSource, *, literal: bool = False) -> Graph:
     """
     model = load_model(source)
     try:
-        graph = translate(model)
-        graph = Rewriter(graph).finish() if literal else collect(graph)
+        finish = _literal if literal else collect
+        graph = finish(translate(model, finish))
         verify(graph)
     except IntonnxError as error:
         error = error if isinstance(error, ModelFailure) else _as_model_failure(error)
         raise error.located(file=model.file) from None
     return graph
+
+
+def _literal(graph: Graph) -> Graph:
+    return Rewriter(graph).finish()
 
 
 def _as_model_failure(error: IntonnxError) -> IntonnxError:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -22,6 +22,7 @@ from intonnx.protos import array_of, dtype_of_element, type_of, unknown_type
 
 from . import rules
 from .attributes import attributes_of, captured_names
+from .bodies import Given, bodies_of, has_bodies
 from .fold import are_known, fold, move_sizes
 from .load import LoadedModel
 from .made_constants import MadeConstants
@@ -35,16 +36,21 @@ from .shapes import declared_types, infer_result_types
 _OPSET_OF_NONE = 13
 
 
-def translate(model: LoadedModel) -> Graph:
+def translate(
+    model: LoadedModel,
+    finish: Callable[[Graph], Graph],
+    given: Given | None = None,
+) -> Graph:
     """The literal graph, one node after the other.
 
+    `finish` is applied to the graphs of bodies inside; `given` are constants from outside, by name.
     Quantizers, QLinear and integer operators become qnn operators, everything else `onnx.<Op>`;
     nodes whose inputs are all constant are computed.
 
     Raises ModelFailure or QuantizationFailure, naming the node.
     """
     rules.load_all()
-    translation = Translation(model)
+    translation = Translation(model, finish, given or {})
     for proto in model.proto.graph.node:
         translation.translate(proto)
     return translation.graph()
@@ -53,8 +59,9 @@ def translate(model: LoadedModel) -> Graph:
 class Translation:
     """The graph under construction and what is known about its values."""
 
-    def __init__(self, model: LoadedModel) -> None:
+    def __init__(self, model: LoadedModel, finish: Callable[[Graph], Graph], given: Given) -> None:
         self._model = model
+        self._finish = finish
         graph = model.proto.graph
         self.constants: dict[str, Array] = {}
         self.types: dict[str, TensorType] = {}
@@ -82,6 +89,14 @@ class Translation:
         for value in graph.input:
             self.types[value.name] = type_of(value.type)
         self._read_initializers(graph)
+        for name, (array, kind) in given.items():
+            self.constants[name], self.types[name] = array, kind
+            self._plain.add(name)
+            self._names.take(name)
+
+    def _build_body(self, model: LoadedModel, given: Given) -> Graph:
+        """The graph of a body, without what the model says beside its graph."""
+        return replace(self._finish(translate(model, self._finish, given)), metadata={})
 
     def _read_initializers(self, graph: onnx.GraphProto) -> None:
         overridable = set(self._inputs)
@@ -163,6 +178,12 @@ class Translation:
     def keep(self, view: NodeView, refusal: Refusal | None) -> None:
         """Leave a node as `onnx.<op_type>`."""
         captures = [name for name in captured_names(view.proto) if name in self.types]
+        attributes = attributes_of(view.proto)
+        if has_bodies(view.proto, view.version):
+            captures = [name for name in captures if name not in self.constants]
+            attributes |= bodies_of(
+                view.proto, captures, self.types, self.constants, self._model, self._build_body
+            )
         operands = [str(name) for name in view.proto.input] + captures
         for name in operands:
             if name:
@@ -171,7 +192,7 @@ class Translation:
             op_type=view.proto.op_type,
             domain="" if view.proto.domain == "ai.onnx" else view.proto.domain,
             version=view.version,
-            attributes=attributes_of(view.proto),
+            attributes=attributes,
             types=self._result_types(view),
             captures=len(captures),
         )

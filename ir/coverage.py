@@ -6,7 +6,7 @@ import builtins
 from collections import Counter
 from typing import Literal
 
-from .graph import Graph, Node, Source
+from .graph import Graph, Node, Source, bodies_of
 from .reasons import Code
 from .types import Record
 
@@ -109,15 +109,31 @@ def coverage(graph: Graph) -> Coverage:
                     detail=detail,
                     multiply_accumulates=products if source is node.sources[0] else 0,
                 )
+        for name, body in bodies_of(node.op).items():
+            _add_body(found, f"{node.sources[0].name if node.sources else ''}/{name}", body)
     for source in graph.folded:
         found.setdefault(source, NodeCoverage(name=source.name, op=source.op, state="folded"))
     return Coverage(nodes=tuple(found.values()))
+
+
+def _add_body(found: dict[Source, NodeCoverage], path: str, body: Graph) -> None:
+    """The nodes of a body, with the way to it in their names."""
+    for inner in coverage(body).nodes:
+        name = f"{path}/{inner.name}"
+        found[Source(op=inner.op, name=name)] = inner.model_copy(update={"name": name})
+
+
+def _has_float(graph: Graph) -> bool:
+    return any(node_state(graph, node)[0] == "float" for node in graph.nodes)
 
 
 def node_state(graph: Graph, node: Node) -> tuple[State, str, str]:
     """The state of an operator of the IR, the reason code and the sentence for a float one."""
     if node.op.kind == "boundary":
         return "boundary", "", ""
+    bodies = bodies_of(node.op)
+    if bodies and not any(map(_has_float, bodies.values())):
+        return "integer", "", ""
     operands = [kind for kind in graph.operand_types(node) if kind is not None]
     results = [graph.types[name] for name in node.results if name]
     looked_at = [] if node.op.title in _SHAPE_READERS else operands

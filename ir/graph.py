@@ -67,6 +67,15 @@ class Node:
         return f"'{name}' ({self.op.title})"
 
 
+def bodies_of(op: Op) -> dict[str, Graph]:
+    """The graphs among the attributes of an operator: bodies of If, Loop and Scan.
+
+    Their inputs are those that ONNX gives them, then one for each value that the node captures.
+    """
+    attributes: dict[str, Any] = getattr(op, "attributes", {})
+    return {name: value for name, value in attributes.items() if isinstance(value, Graph)}
+
+
 @dataclass(frozen=True, eq=False)
 class Graph:
     """A typed graph. Passes make new graphs with a `Rewriter`; a graph itself never changes.

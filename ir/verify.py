@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .errors import IntonnxError, ModelFailure
-from .graph import Graph, Node
+from .graph import Graph, Node, bodies_of
 from .types import Array, DType, TensorType
 
 
@@ -15,6 +15,8 @@ def verify(graph: Graph) -> None:
     _verify_arrays(graph)
     for node in graph.nodes:
         _verify_node(graph, node, known)
+        for name, body in bodies_of(node.op).items():
+            _verify_body(node, name, body)
     for name in graph.outputs:
         if name not in known:
             raise ModelFailure(f"the graph output '{name}' is made by no node")
@@ -99,6 +101,17 @@ def _verify_node(graph: Graph, node: Node, known: set[str]) -> None:
             raise ModelFailure(
                 f"'{result}' is declared as {declared}, but is {found}", node=node.label
             )
+
+
+def _verify_body(node: Node, name: str, body: Graph) -> None:
+    captures: int = getattr(node.op, "captures", 0)
+    try:
+        verify(body)
+        if len(body.inputs) < captures:
+            raise ModelFailure(f"{len(body.inputs)} inputs for {captures} captured values")
+    except IntonnxError as error:
+        error.cause = f"in its {name}: {error.cause}"
+        raise error.located(node=node.label) from None
 
 
 def spelled(*kinds: TensorType) -> list[str]:

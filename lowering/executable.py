@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from intonnx.ir.errors import CompileFailure, IntonnxError, RunFailure
-from intonnx.ir.graph import Graph, Node
+from intonnx.ir.graph import Graph, Node, bodies_of
 from intonnx.ir.ops.onnx_op import OnnxOp
 from intonnx.ir.types import Array, DType, TensorType
 
 from . import integer
+from .control_flow import control_flow
 from .integer.kernel import Context, Kernel, kernels
 from .integer.onnx_op import is_plain
 from .numerics import Numerics, checked_numerics
@@ -128,7 +129,9 @@ def _steps(graph: Graph, numerics: Numerics) -> tuple[_Step, ...]:
 
 
 def needs_onnx(graph: Graph, node: Node) -> bool:
-    """Whether an operator runs through the onnx package's reference implementation."""
+    """Whether an operator, or one of its bodies, runs through the onnx package's reference."""
+    if bodies := bodies_of(node.op):
+        return any(needs_onnx(body, inner) for body in bodies.values() for inner in body.nodes)
     return isinstance(node.op, OnnxOp) and not is_plain(node.op, _context(graph, node, "qlinear"))
 
 
@@ -144,6 +147,9 @@ def _context(graph: Graph, node: Node, numerics: Numerics) -> Context:
 def node_kernel(graph: Graph, node: Node, numerics: Numerics) -> Kernel:
     """The kernel of one operator. Raises CompileFailure, naming the node, when it has none."""
     integer.load_all()
+    if bodies := bodies_of(node.op):
+        assert isinstance(node.op, OnnxOp)
+        return control_flow(node.op, bodies, lambda body: _body(body, numerics))
     if needs_onnx(graph, node):
         # Only graphs with float operators need onnx at run time.
         from .reference import reference_kernel
@@ -155,6 +161,16 @@ def node_kernel(graph: Graph, node: Node, numerics: Numerics) -> Kernel:
         raise error.located(node=node.label) from None
     except (ValueError, TypeError) as error:
         raise CompileFailure(str(error), node=node.label) from None
+
+
+def _body(graph: Graph, numerics: Numerics) -> Callable[[Sequence[Any]], list[Any]]:
+    executable = Executable(graph, numerics)
+
+    def run(values: Sequence[Any]) -> list[Any]:
+        outputs = executable.run(dict(zip(graph.inputs, values, strict=True)))
+        return [outputs[name] for name in graph.outputs]
+
+    return run
 
 
 def _owned(array: Array, kind: TensorType) -> Array:

@@ -9,9 +9,8 @@ from typing import get_args
 import onnx
 from onnx import helper
 
-from intonnx.ir.errors import ExportFailure, IntonnxError
-from intonnx.ir.graph import Graph, Node
-from intonnx.ir.ops.quantize import Dequantize, Requantize
+from intonnx.ir.errors import ExportFailure
+from intonnx.ir.graph import Graph
 from intonnx.protos import proto_of
 
 from . import qlinear
@@ -19,7 +18,7 @@ from .explanation import InexactNode, inexact_nodes
 from .limits import with_explicit_limits
 from .qlinear.emitter import Emitter, Form, Runtime, tensor_proto
 from .qlinear.opset import export_opset
-from .qlinear.registry import emitters
+from .qlinear.writing import write_nodes
 from .shaping.pipeline import Cpu, Step, shaped
 
 _CONTRIB_VERSION = 1
@@ -85,37 +84,8 @@ def export(
     graph = with_explicit_limits(graph)
     graph, steps = shaped(graph, form, runtime, cpu)
     out = Emitter(graph, form, runtime, export_opset(graph), pairs_saturate=cpu == "x86")
-    waiting: dict[int, Node] = {}
-    for node in graph.nodes:
-        reader = _only_reader(node, graph)
-        if reader is None:
-            _emit(node, waiting.get(id(node)), out)
-        else:
-            waiting[id(reader)] = node
+    write_nodes(graph, out)
     return Export(_model(graph, out), steps, graph, form, cpu)
-
-
-def _emit(node: Node, sums: Node | None, out: Emitter) -> None:
-    """Write a node, and before it or as one with it the node whose sums it alone reads."""
-    for found in filter(None, (sums, node)):
-        try:
-            if found is sums and emitters.join(found, node, out):
-                return
-            emitters.emit(found, out)
-        except IntonnxError as error:
-            raise error.located(node=found.label) from None
-
-
-def _only_reader(node: Node, graph: Graph) -> Node | None:
-    """The requantize or dequantize that alone reads a node's sums and may be joined with it."""
-    result = node.results[0] if len(node.results) == 1 else ""
-    users = graph.users.get(result, ())
-    if not result or result in graph.outputs or len(users) != 1:
-        return None
-    reader = users[0]
-    if not isinstance(reader.op, Requantize | Dequantize) or reader.operands.count(result) != 1:
-        return None
-    return reader if emitters.can_join(node, reader, graph.types[result]) else None
 
 
 def _model(graph: Graph, out: Emitter) -> onnx.ModelProto:

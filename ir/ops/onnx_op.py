@@ -47,7 +47,7 @@ class OnnxOp(Op):
     Attributes:
         op_type, domain: which operator; the domain of ai.onnx is "".
         version: the opset of the domain that the model uses.
-        attributes: name to value.
+        attributes: name to value; a body of If, Loop or Scan is a `Graph`, see `graph.bodies_of`.
         types: the types of the results.
         captures: how many trailing operands are values captured by subgraphs.
 

@@ -28,7 +28,8 @@ The grammar, where `[ ]` is optional and `..` repeats with commas:
     dims      [2,N,?] with sizes, symbols and unknown sizes; [*] when the rank is not known
     quant     q<storage[<low:high>][:expressed], scale[:zero point] [axis=1] [block=32]>
     scale     a number, a short list, or @name in `scales`; zero points likewise, 0 if left out
-    attribute none, true, 2, 0.5, "text", bytes "base64", opaque<what> "base64", quant, type, [..]
+    attribute none, true, 2, 0.5, "text", bytes "base64", opaque<what> "base64", quant, type, [..],
+              or for a body of If, Loop and Scan: graph folded?
     array     a number, `true`, "text", a flat list of them, or raw "base64" (little-endian);
               with <2,3> in front when the type does not fix its shape
 

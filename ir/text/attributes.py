@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
 import numpy as np
 
 from intonnx.ir.errors import TextFailure
+from intonnx.ir.graph import Graph
 from intonnx.ir.op import Op
 from intonnx.ir.ops.onnx_op import OnnxOp, Opaque
 from intonnx.ir.types import Array, QuantParams, TensorType
@@ -22,14 +23,20 @@ DEPTH = 16
 _WORDS = {"none": None, "true": True, "false": False}
 
 
-def attributes(op: Op, implied: Mapping[str, object], types: TypePrinter) -> str:
+def attributes(
+    op: Op, implied: Mapping[str, object], types: TypePrinter, body: Callable[[Graph], str]
+) -> str:
     """The attributes of an operator, with a space in front, or nothing.
 
-    Left out are those that have their default and those that the result types imply.
+    Left out are those that have their default and those that the result types imply. `body` spells
+    a graph.
     """
     if isinstance(op, OnnxOp):
         # ONNX floats are float32, and so have a shorter spelling.
-        parts = [f"{word(k)}={_spell(v, types, single=True)}" for k, v in op.attributes.items()]
+        parts = [
+            f"{word(k)}={body(v) if isinstance(v, Graph) else _spell(v, types, single=True)}"
+            for k, v in op.attributes.items()
+        ]
     else:
         defaults = {
             key: info.get_default(call_default_factory=True)
@@ -79,8 +86,13 @@ def _spell_other(value: object, types: TypePrinter) -> str:
     raise TextFailure(f"an attribute of type {type(value).__name__} has no text form")
 
 
-def read_attributes(lexer: Lexer, arrays: Mapping[str, Array]) -> dict[str, Any]:
-    """The attributes in braces, if there are any. Raises TextFailure."""
+def read_attributes(
+    lexer: Lexer, arrays: Mapping[str, Array], body: Callable[[str], Graph]
+) -> dict[str, Any]:
+    """The attributes in braces, if there are any; `body` reads a graph, given its attribute's name.
+
+    Raises TextFailure.
+    """
     found: dict[str, Any] = {}
     if not lexer.accept("{"):
         return found
@@ -91,7 +103,7 @@ def read_attributes(lexer: Lexer, arrays: Mapping[str, Array]) -> dict[str, Any]
         if key in found:
             raise lexer.failure(f"the attribute '{key}' is given twice", at)
         lexer.expect("=")
-        found[key] = _read(lexer, arrays, DEPTH)
+        found[key] = body(key) if lexer.at("graph") else _read(lexer, arrays, DEPTH)
     return found
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, cast
 
 from intonnx.ir.errors import IntonnxError
@@ -15,9 +15,9 @@ from intonnx.ir.types import Array, TensorType
 from intonnx.ir.verify import misfit, verify
 
 from .arrays import read_array
-from .attributes import read_attributes
+from .attributes import DEPTH, read_attributes
 from .lexer import Lexer
-from .printer import implied_by
+from .printer import body_prefix, implied_by
 from .types import build, fixed, read_scales, read_type
 
 # No string holds a bare line end, so this finds the section and nothing else.
@@ -36,14 +36,21 @@ def parse(text: str, weights: Mapping[str, Array] | None = None) -> Graph:
         TextFailure: with line, column and cause, when the text is not well formed, an array is
             missing or is not of the type that the text says, or the graph fails `verify`.
     """
-    return _Parser(text, weights or {}).graph()
+    return _Parser(Lexer(text), weights or {}).graph()
 
 
 class _Parser:
-    def __init__(self, text: str, weights: Mapping[str, Array]) -> None:
-        self._lexer = Lexer(text)
+    """Reads one graph; one more reads each body in it, from the same lexer.
+
+    The weights of a body have `prefix` before their names.
+    """
+
+    def __init__(self, lexer: Lexer, weights: Mapping[str, Array], prefix: str = "") -> None:
+        self._lexer = lexer
         self._weights = weights
+        self._prefix = prefix
         self._ops = registered_ops()
+        self._depth = 0
         self._scales: dict[str, Array] = {}
         self._scales_span = (-1, -1)
         self._types: dict[str, TensorType] = {}
@@ -53,20 +60,34 @@ class _Parser:
         self._starts: dict[str, int] = {}
 
     def graph(self) -> Graph:
-        lexer = self._lexer
         self._read_scales_ahead()
-        start = lexer.expect("graph").start
+        start = self._lexer.token.start
+        graph = self._graph(self._sections)
+        self._verify(graph, start)
+        return graph
+
+    def _body_graph(self, prefix: str) -> Graph:
+        """A graph among the attributes of a node."""
+        inner = _Parser(self._lexer, self._weights, self._prefix + prefix)
+        inner._scales, inner._depth = self._scales, self._depth + 1
+        if inner._depth > DEPTH:
+            raise self._lexer.failure("bodies lie too deep in bodies")
+        return inner._graph(lambda: (inner._folded() if self._lexer.at("folded") else (), {}))
+
+    def _graph(self, sections: Callable[[], tuple[tuple[Source, ...], dict[str, Any]]]) -> Graph:
+        lexer = self._lexer
+        lexer.expect("graph")
         title = "" if lexer.accept('@""') else lexer.name("@")[1]
         inputs = tuple(self._inputs())
         lexer.expect("->")
         outputs = list(self._outputs())
         self._body()
-        folded, metadata = self._sections()
+        folded, metadata = sections()
         for key, kind, at in outputs:
             self._check_use(key, at)
             if self._types[key] != kind:
                 raise lexer.failure(f"the output '{key}' is made with another type", at)
-        graph = Graph(
+        return Graph(
             name=title,
             inputs=inputs,
             outputs=tuple(key for key, _, _ in outputs),
@@ -77,8 +98,6 @@ class _Parser:
             folded=folded,
             metadata=metadata,
         )
-        self._verify(graph, start)
-        return graph
 
     def _verify(self, graph: Graph, start: int) -> None:
         try:
@@ -160,7 +179,7 @@ class _Parser:
         if lexer.accept("="):
             self._constants[key] = read_array(lexer, kind.dtype, shape)
             return
-        if (array := self._weights.get(key)) is None:
+        if (array := self._weights.get(self._prefix + key)) is None:
             raise lexer.failure(f"the array of the constant '{key}' is not among the weights", at)
         if (cause := misfit(array, kind)) is not None:
             raise lexer.failure(f"the constant '{key}': {cause}", at)
@@ -176,7 +195,9 @@ class _Parser:
             captured, fields["types"] = self._onnx_lists()
             operands += captured
             fields["captures"] = len(captured)
-        given = read_attributes(self._lexer, self._scales)
+        given = read_attributes(
+            self._lexer, self._scales, lambda name: self._body_graph(body_prefix(results, name))
+        )
         implied = implied_by(self._result_types(results))
         if cls is OnnxOp:
             fields["attributes"] = given
@@ -277,7 +298,8 @@ class _Parser:
         return Refusal(code=self._lexer.word(), detail=self._lexer.string())
 
     def _sections(self) -> tuple[tuple[Source, ...], dict[str, Any]]:
-        lexer, folded, metadata = self._lexer, list[Source](), dict[str, Any]()
+        lexer, metadata = self._lexer, dict[str, Any]()
+        folded: tuple[Source, ...] = ()
         seen: set[str] = set()
         while lexer.token.kind != "end":
             section = lexer.token
@@ -291,11 +313,16 @@ class _Parser:
             elif section.text == "metadata":
                 metadata = self._metadata()
             else:
-                lexer.advance()
-                lexer.expect("{")
-                while not lexer.accept("}"):
-                    folded.append(self._source())
-        return tuple(folded), metadata
+                folded = self._folded()
+        return folded, metadata
+
+    def _folded(self) -> tuple[Source, ...]:
+        folded: list[Source] = []
+        self._lexer.expect("folded")
+        self._lexer.expect("{")
+        while not self._lexer.accept("}"):
+            folded.append(self._source())
+        return tuple(folded)
 
     def _metadata(self) -> dict[str, Any]:
         lexer = self._lexer

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from intonnx.ir.errors import TextFailure
-from intonnx.ir.graph import Graph, Node, Source
+from intonnx.ir.graph import Graph, Node, Source, bodies_of
 from intonnx.ir.op import Op
 from intonnx.ir.ops.onnx_op import OnnxOp
 from intonnx.ir.types import Array, DType, TensorType
@@ -27,10 +27,27 @@ def print_graph(graph: Graph) -> str:
 
 
 def weights_of(graph: Graph) -> dict[str, Array]:
-    """The arrays that are not in the text of a graph: give them to `parse`."""
-    return {
-        key: a for key, a in graph.constants.items() if _inline(a, graph.types.get(key)) is None
-    }
+    """The arrays that are not in the text of a graph: give them to `parse`.
+
+    Those of bodies inside have the way to the body in front of their names.
+    """
+    return {key: array for key, array, _ in typed_weights(graph)}
+
+
+def typed_weights(graph: Graph) -> Iterator[tuple[str, Array, TensorType | None]]:
+    """Name, array and type of each of `weights_of`."""
+    for key, array in graph.constants.items():
+        if _inline(array, graph.types.get(key)) is None:
+            yield key, array, graph.types.get(key)
+    for node in graph.nodes:
+        for attribute, body in bodies_of(node.op).items():
+            prefix = body_prefix(node.results, attribute)
+            yield from ((prefix + key, array, kind) for key, array, kind in typed_weights(body))
+
+
+def body_prefix(results: Sequence[str], attribute: str) -> str:
+    """What stands before the names of the weights of a body."""
+    return f"{next(filter(None, results), '')}.{attribute}/"
 
 
 def _inline(array: Array, kind: TensorType | None) -> str | None:
@@ -46,11 +63,12 @@ def _values(array: Array, kind: TensorType) -> str | None:
 
 
 class _Printer:
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, types: TypePrinter | None = None) -> None:
         self._graph = graph
-        self._types = TypePrinter(graph.types)
+        self._types = types or TypePrinter(graph.types)
 
-    def text(self) -> str:
+    def _graph_lines(self) -> list[str]:
+        """The graph itself, and what was folded in it."""
         graph = self._graph
         inputs = ", ".join(map(self._input, graph.inputs))
         outputs = ", ".join(f"{self._value(key)}: {self._type(key)}" for key in graph.outputs)
@@ -60,6 +78,18 @@ class _Printer:
         lines.append("}")
         if graph.folded:
             lines += ["folded {", *(f"  {_source(source)}" for source in graph.folded), "}"]
+        return lines
+
+    def _body(self, body: Graph) -> str:
+        """A graph among the attributes of a node: its lines are indented."""
+        # A long list of scales is named once for the whole text.
+        lines = [line for part in _Printer(body, self._types)._graph_lines()
+                 for line in part.split("\n")]  # fmt: skip
+        return "\n    ".join(lines)
+
+    def text(self) -> str:
+        graph = self._graph
+        lines = self._graph_lines()
         if self._types.arrays:
             arrays = self._types.arrays.items()
             lines += ["scales {", *(f"  {name('@', key)} : {text}" for key, text in arrays), "}"]
@@ -99,7 +129,7 @@ class _Printer:
         kinds = [self._graph.types.get(key) for key in node.results]
         if isinstance(node.op, OnnxOp) and node.op.types != tuple(kinds):
             line += f" types({', '.join(map(self._types.type, node.op.types))})"
-        line += attributes(node.op, implied_by(kinds), self._types)
+        line += attributes(node.op, implied_by(kinds), self._types, self._body)
         if kinds:
             line += f" : {', '.join(map(self._types.type, kinds))}"
         if node.sources:

@@ -38,6 +38,7 @@ class Emitter:
         opset: int,
         *,
         pairs_saturate: bool = True,
+        names: Names | None = None,
     ) -> None:
         self.graph = graph
         self.form: Form = form
@@ -47,12 +48,23 @@ class Emitter:
         self.nodes: list[onnx.NodeProto] = []
         self.initializers: dict[str, onnx.TensorProto] = {}
         self.domains = {""}
-        self._names = Names(graph.types)
+        self._names = names or Names(graph.types)
         self._shared: dict[tuple[str, tuple[int, ...], bytes], str] = {}
         self._real: dict[str, str] = {}
         self._unsigned: dict[str, str] = {}
         self._aliases: dict[str, str] = {}
         self._node_names: set[str] = set()
+
+    def inner(self, graph: Graph) -> Emitter:
+        """An emitter for a body, whose values have names of this one."""
+        return Emitter(
+            graph,
+            self.form,
+            self.runtime,
+            self.opset,
+            pairs_saturate=self.pairs_saturate,
+            names=self._names,
+        )
 
     @property
     def qlinear(self) -> bool:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import onnx
+from onnx import helper
 
-from intonnx.ir.graph import Node
+from intonnx.ir.graph import Node, bodies_of
 from intonnx.ir.ops.onnx_op import OnnxOp
 from intonnx.lowering.opsets import converted, means_the_same
 from intonnx.protos import node_proto
 
+from ._body import body_proto
 from ._weight_only import matmul_nbits
 from .emitter import Emitter
 from .registry import emitters
@@ -26,8 +28,14 @@ def onnx_op(op: OnnxOp, node: Node, out: Emitter) -> None:
         if name:
             out.operand(name)
     out.domains.add(op.domain)
-    if means_the_same(op, out.opset):
+    bodies = bodies_of(op)
+    # If, Loop and Scan have kept their meaning; what is in the bodies is written on its own.
+    if bodies or means_the_same(op, out.opset):
         proto = node_proto(node)
+        captured = [out.operand(name) for name in node.operands[len(proto.input) :]]
+        for name, body in bodies.items():
+            attribute = helper.make_attribute(name, body_proto(body, captured, out))
+            proto.attribute.append(attribute)
         if node.sources:
             proto.name = out.node_name(node.sources[0].name, proto)
         out.nodes.append(proto)

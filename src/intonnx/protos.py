@@ -9,7 +9,7 @@ import onnx
 from onnx import TensorProto, TypeProto, numpy_helper
 
 from intonnx.ir.errors import ModelFailure
-from intonnx.ir.graph import Node
+from intonnx.ir.graph import Node, bodies_of
 from intonnx.ir.ops.onnx_op import Attribute, OnnxOp, Opaque
 from intonnx.ir.types import UNKNOWN_DIM, Array, Dim, DType, TensorType, plain
 
@@ -118,13 +118,19 @@ def proto_of(kind: TensorType) -> TypeProto:
 
 
 def node_proto(node: Node) -> onnx.NodeProto:
-    """An operator that the IR keeps as ONNX has it, its values under their present names."""
+    """An operator that the IR keeps as ONNX has it, its values under their present names.
+
+    Bodies, which are graphs of the IR, are left out.
+    """
     assert isinstance(node.op, OnnxOp)
     operands = node.operands[: len(node.operands) - node.op.captures]
     proto = onnx.helper.make_node(
         node.op.op_type, list(operands), list(node.results), domain=node.op.domain
     )
-    proto.attribute.extend(attribute_proto(*item) for item in node.op.attributes.items())
+    bodies = bodies_of(node.op)
+    proto.attribute.extend(
+        attribute_proto(*item) for item in node.op.attributes.items() if item[0] not in bodies
+    )
     return proto
 
 

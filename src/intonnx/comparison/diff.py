@@ -7,7 +7,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from intonnx.ir.graph import Graph, Node
+from intonnx.ir.graph import Graph, Node, bodies_of
+from intonnx.ir.ops.onnx_op import OnnxOp
 from intonnx.ir.ops.quantize import Quantize, Requantize
 from intonnx.ir.text.types import TypePrinter
 from intonnx.ir.types import Array, QuantParams, Record, TensorType
@@ -196,9 +197,13 @@ def _compare(node: Node, partner: Node, pairs: Pairs) -> Iterator[Difference]:
         first, second = node.op.title, partner.op.title
         yield Difference(kind="operator", name=name, first=first, second=second)
         return
+    bodies, others = bodies_of(node.op), bodies_of(partner.op)
+    for key in bodies.keys() & others.keys():
+        for found in diff(bodies[key], others[key]):
+            yield found.model_copy(update={"name": f"{name}/{key}/{found.name}"})
     ours, theirs = _attributes(node), _attributes(partner)
     for key in {**ours, **theirs}:
-        if ours.get(key) != theirs.get(key):
+        if key not in bodies and ours.get(key) != theirs.get(key):
             first, second = (f"{key}={found.get(key)}" for found in (ours, theirs))
             yield Difference(kind="operator", name=name, first=first, second=second)
     for index, operand in enumerate(node.operands):
@@ -210,5 +215,7 @@ def _compare(node: Node, partner: Node, pairs: Pairs) -> Iterator[Difference]:
 
 def _attributes(node: Node) -> dict[str, Any]:
     """What the types of the results do not say already."""
-    left_out = {"out", "types", "recipe"}
+    if isinstance(node.op, OnnxOp):
+        return dict(node.op.attributes)
+    left_out = {"out", "recipe"}
     return {k: getattr(node.op, k) for k in type(node.op).model_fields if k not in left_out}

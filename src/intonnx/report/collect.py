@@ -95,7 +95,9 @@ def _operator(
         remedy=_REMEDIES.get(code, ""),
         operands=tuple(index.get(name) for name in node.operands),
         results=tuple(index[name] for name in results),
-        attributes=attributes(node.op, implied_by(kinds), TypePrinter(())).strip(" {}"),
+        attributes=attributes(node.op, implied_by(kinds), TypePrinter(()), lambda _: "graph").strip(
+            " {}"
+        ),
         multiply_accumulates=products,
         error=next((errors[name] for name in results if name in errors), None),
         range=next((ranges[name] for name in results if name in ranges), None),

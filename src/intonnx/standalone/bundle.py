@@ -28,8 +28,9 @@ import numpy as np
 from intonnx import __version__
 from intonnx.ir.archive import replacing
 from intonnx.ir.errors import CompileFailure
-from intonnx.ir.graph import Graph
+from intonnx.ir.graph import Graph, bodies_of
 from intonnx.ir.names import identifiers
+from intonnx.ir.op import Op
 from intonnx.ir.text import print_graph, weights_of
 from intonnx.lowering.executable import compile_graph, needs_onnx
 from intonnx.lowering.integer.kernel import kernels
@@ -128,8 +129,15 @@ def _files(graph: Graph) -> dict[str, str]:
 
 def _roots(graph: Graph) -> set[str]:
     """The modules of the operators and of their kernels, and what runs them."""
-    ops = {type(node.op) for node in graph.nodes}
+    ops = set(_operators(graph))
     return {PROGRAM, *(op.__module__ for op in ops), *(kernels.home(op) for op in ops)}
+
+
+def _operators(graph: Graph) -> Iterator[type[Op]]:
+    for node in graph.nodes:
+        yield type(node.op)
+        for body in bodies_of(node.op).values():
+            yield from _operators(body)
 
 
 def _add(archive: zipfile.ZipFile, member: str, data: bytes, method: int) -> None:

@@ -1,0 +1,98 @@
+"""Bodies of If, Loop and Scan: each becomes a graph of its own, integer where it can be.
+
+docs/adr/0007 says how a body is held and what it captures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+import onnx
+
+from intonnx.ir.graph import Graph
+from intonnx.ir.types import Array, TensorType, plain
+from intonnx.protos import proto_of
+
+from .load import LoadedModel, is_typed
+
+BODIES = {
+    ("If", "then_branch"): 1,
+    ("If", "else_branch"): 1,
+    ("Loop", "body"): 1,
+    ("Scan", "body"): 9,  # before, a batch axis ran through it
+}
+"""Attributes that are bodies, and the opset of ai.onnx since when."""
+
+Given = Mapping[str, tuple[Array, TensorType]]
+Build = Callable[[LoadedModel, Given], Graph]
+
+
+def has_bodies(node: onnx.NodeProto, version: int) -> bool:
+    """Whether the subgraphs of a node are imported; those of other operators stay as they are."""
+    found = [attribute.name for attribute in node.attribute if attribute.HasField("g")]
+    return bool(found) and all(
+        node.domain in ("", "ai.onnx") and version >= BODIES.get((node.op_type, name), version + 1)
+        for name in found
+    )
+
+
+def bodies_of(
+    node: onnx.NodeProto,
+    captures: Sequence[str],
+    types: Mapping[str, TensorType],
+    constants: Mapping[str, Array],
+    model: LoadedModel,
+    build: Build,
+) -> dict[str, Graph]:
+    """The bodies of a node by attribute.
+
+    Inputs of a body are its own, then one for each of `captures`, the values that bodies of the
+    node read from outside; constants from outside are the body's own. `build` makes a graph of a
+    model that is a body and of constants that it knows beside.
+    """
+    found: dict[str, Graph] = {}
+    for attribute in node.attribute:
+        if not attribute.HasField("g"):
+            continue
+        proto = onnx.ModelProto(ir_version=model.proto.ir_version)
+        proto.opset_import.extend(model.proto.opset_import)
+        proto.graph.CopyFrom(attribute.g)
+        _type_inputs(node, attribute.g, proto.graph, types)
+        proto.graph.input.extend(
+            onnx.ValueInfoProto(name=name, type=proto_of(types[name])) for name in captures
+        )
+        known = {
+            name: (constants[name], plain(types[name].dtype, constants[name].shape))
+            for name in _read(attribute.g)
+            if name in constants
+        }
+        found[attribute.name] = build(replace(model, proto=proto), known)
+    return found
+
+
+def _type_inputs(
+    node: onnx.NodeProto,
+    body: onnx.GraphProto,
+    graph: onnx.GraphProto,
+    types: Mapping[str, TensorType],
+) -> None:
+    """Give inputs without a type that of the node's operand: a body need not declare them."""
+    if node.op_type != "Loop":
+        return
+    for value, operand in zip(graph.input[2:], node.input[2:], strict=False):
+        if not is_typed(value) and operand in types:
+            # The shape may change from one turn to the next.
+            kind = types[operand].with_shape(None)
+            value.type.CopyFrom(proto_of(kind))
+
+
+def _read(graph: onnx.GraphProto) -> list[str]:
+    """Every name that nodes of the graph, and of the bodies in it, read."""
+    found: dict[str, None] = dict.fromkeys(value.name for value in graph.output)
+    for node in graph.node:
+        found.update(dict.fromkeys(node.input))
+        for attribute in node.attribute:
+            if attribute.HasField("g"):
+                found.update(dict.fromkeys(_read(attribute.g)))
+    return list(found)
