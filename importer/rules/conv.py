@@ -11,6 +11,7 @@ from intonnx.importer.registry import imports, quantizes
 from intonnx.ir.graph import Refusal
 from intonnx.ir.ops.conv import Conv, Conv1d, Conv2d, Conv3d
 from intonnx.ir.ops.quantize import Requantize
+from intonnx.ir.ops.transpose import Transpose
 from intonnx.ir.reasons import Code
 from intonnx.ir.types import TensorType, quantized
 
@@ -71,8 +72,12 @@ def _weights(boundary: Boundary) -> Quantized | Refusal:
 
 
 @imports("QLinearConv", since=10)
+@imports("QLinearConv", since=1, domain="com.microsoft")
 def qlinear_conv(node: NodeView) -> None:
-    """QLinearConv: x, x_scale, x_zero_point, w, w_scale, w_zero_point, y_scale, y_zero_point, B."""
+    """QLinearConv: x, x_scale, x_zero_point, w, w_scale, w_zero_point, y_scale, y_zero_point, B.
+
+    That of com.microsoft can have its channels last, in `x` and the result; its weights never have.
+    """
     x_params = node.params(1, 2, node.type(0).dtype, rank=None, axis=None)
     w_params = node.params(4, 5, node.type(3).dtype, rank=node.type(3).rank, axis=0)
     y_params = node.params(6, 7, node.type(7).dtype, rank=None, axis=None)
@@ -87,8 +92,15 @@ def qlinear_conv(node: NodeView) -> None:
         return node.keep(scale)
     x, w = node.codes(node.input(0), x_params), node.codes(node.input(3), w_params)
     bias = node.input(8) if node.has(8) else ""
+    last, rank = bool(node.attribute("channels_last", 0)), node.type(0).rank or 0
+    if last:
+        x = node.emit(Transpose(perm=(0, rank - 1, *range(1, rank - 1))), [x], [node.fresh("nchw")])
     accumulator = node.emit(op, [x, w, bias], [node.fresh("accumulator")])
-    node.emit(Requantize(out=y_params), [accumulator])
+    if last:
+        y = node.emit(Requantize(out=y_params), [accumulator], [node.fresh("channels_first")])
+        node.emit(Transpose(perm=(0, *range(2, rank), 1)), [y])
+    else:
+        node.emit(Requantize(out=y_params), [accumulator])
     return None
 
 

@@ -120,3 +120,28 @@ def test_an_unknown_rank_is_no_error(rank: int | str) -> None:
     inputs = {"x": ends(RNG, (50,), U8), "shape": np.array([1, 2, 5, 5])}
     found = intonnx.compile(graph).run(inputs)
     apart(found, run_onnxruntime(model, inputs, optimized=False), 0)
+
+
+@pytest.mark.parametrize("channels_last", [0, 1])
+@pytest.mark.parametrize("rank", [1, 2])
+@pytest.mark.parametrize("groups", [1, 2])
+def test_qlinear_conv_of_com_microsoft(channels_last: int, rank: int, groups: int) -> None:
+    rng = np.random.default_rng(rank)
+    sizes = (7, 6)[:rank]
+    x = rng.integers(0, 256, (2, *sizes, 4) if channels_last else (2, 4, *sizes)).astype(np.uint8)
+    w = rng.integers(0, 256, (6, 4 // groups, *(3, 2)[:rank])).astype(np.uint8)
+    parts: list[Any] = [
+        Fed("x", x.shape, dtype=np.uint8), np.float32(0.02), np.uint8(7),
+        w, rng.uniform(0.005, 0.02, 6).astype(np.float32), np.full(6, 120, np.uint8),
+        np.float32(0.9), np.uint8(100), rng.integers(-900, 900, 6).astype(np.int32),
+    ]  # fmt: skip
+    attrs = {"channels_last": channels_last, "pads": [1] * (2 * rank), "strides": [2] * rank,
+             "group": groups}  # fmt: skip
+    model = qoperator_model("QLinearConv", parts, np.uint8, attrs=attrs, domain="com.microsoft")
+    graph = intonnx.import_model(model)
+    assert intonnx.coverage(graph).float == 0
+    found = intonnx.compile(graph).run({"x": x})
+    apart(found, run_onnxruntime(model, {"x": x}, optimized=False), 0)
+    for runtime in ("onnxruntime", "standard"):
+        exported = intonnx.to_onnx(graph, runtime=runtime)
+        apart(run_onnxruntime(exported, {"x": x}, optimized=True), found, 0)
