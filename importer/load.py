@@ -27,6 +27,8 @@ _TENSOR_TEXTS = [
     for name in ("name", "doc_string", "external_data")
 ]
 
+_MICROSOFT = "com.microsoft"
+
 ModelSource = str | os.PathLike[str] | bytes | onnx.ModelProto
 
 
@@ -60,6 +62,7 @@ def load_model(source: ModelSource) -> LoadedModel:
         folder = str(Path(file).resolve().parent) if file else ""
         _check_limits(proto)
         _check_external_data(proto, folder)
+        proto = _with_known_domain(proto)
         opsets = _opsets(proto)
         proto = _sorted(proto)
         _check(proto)
@@ -144,6 +147,22 @@ def _opsets(proto: onnx.ModelProto) -> dict[str, int]:
             f"opset {version} of ai.onnx; opsets {OLDEST_OPSET} to {newest} can be imported"
         )
     return opsets
+
+
+def _with_known_domain(proto: onnx.ModelProto) -> onnx.ModelProto:
+    """The model with an opset of com.microsoft where it has its operators and imports none.
+
+    onnxruntime brings its own, so that some producers forget it.
+    """
+    imported = {entry.domain for entry in proto.opset_import}
+    if _MICROSOFT in imported or not any(
+        domain == _MICROSOFT for domain, *_ in _calls(proto.graph.node)
+    ):
+        return proto
+    copy = onnx.ModelProto()
+    copy.CopyFrom(proto)
+    copy.opset_import.append(onnx.helper.make_opsetid(_MICROSOFT, 1))
+    return copy
 
 
 def _check_texts(proto: onnx.ModelProto) -> None:

@@ -173,6 +173,17 @@ def test_weights_of_another_size_are_an_error() -> None:
         intonnx.import_model(broken)
 
 
+def test_a_model_that_does_not_import_the_domain() -> None:
+    case = Case(4)
+    sloppy = onnx.ModelProto()
+    sloppy.CopyFrom(case.model)
+    del sloppy.opset_import[1:]
+    graph = intonnx.import_model(sloppy)
+    case.near(intonnx.compile(graph).run({"a": case.a}))
+    case.near(run_onnxruntime(intonnx.to_onnx(graph), {"a": case.a}, optimized=False))
+    assert len(sloppy.opset_import) == 1
+
+
 # -- GatherBlockQuantized -------------------------------------------------------------------------
 
 
