@@ -1,4 +1,4 @@
-"""Models with operators of com.microsoft that real tools wrote: weights in blocks, dynamic products.
+"""Models with operators of com.microsoft that real tools wrote: blocks, dynamic products.
 
 Their results are floats: they agree to some units of float32 with the recorded ones.
 """
