@@ -9,6 +9,7 @@ from intonnx.ir.verify import verify
 
 from .load import ModelSource, load_model
 from .qdq.collect import collect
+from .restore import changes_of, restored, with_true_scales
 from .translate import translate
 
 
@@ -23,9 +24,13 @@ def import_model(source: ModelSource, *, literal: bool = False) -> Graph:
         ImportFailure: the file or the graph is not valid; one line names file, node and cause.
     """
     model = load_model(source)
+    changes = None if literal else changes_of(model)
     try:
         finish = _literal if literal else collect
-        graph = finish(translate(model, finish))
+        source = model if changes is None else with_true_scales(model, changes)
+        graph = finish(translate(source, finish))
+        if changes is not None:
+            graph = restored(graph, changes)
         verify(graph)
     except IntonnxError as error:
         error = error if isinstance(error, ModelFailure) else _as_model_failure(error)

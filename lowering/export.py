@@ -14,6 +14,7 @@ from intonnx.ir.graph import Graph
 from intonnx.protos import proto_of
 
 from . import qlinear
+from .changes import properties_of
 from .explanation import InexactNode, inexact_nodes
 from .limits import with_explicit_limits
 from .qlinear.emitter import Emitter, Form, Runtime, tensor_proto
@@ -82,13 +83,14 @@ def export(
             raise ExportFailure(f"'{value}' is none of {', '.join(get_args(known))}")
     qlinear.load_all()
     graph = with_explicit_limits(graph)
+    before = graph
     graph, steps = shaped(graph, form, runtime, cpu)
     out = Emitter(graph, form, runtime, export_opset(graph), pairs_saturate=cpu == "x86")
     write_nodes(graph, out)
-    return Export(_model(graph, out), steps, graph, form, cpu)
+    return Export(_model(graph, before, out), steps, graph, form, cpu)
 
 
-def _model(graph: Graph, out: Emitter) -> onnx.ModelProto:
+def _model(graph: Graph, before: Graph, out: Emitter) -> onnx.ModelProto:
     for name in graph.outputs:
         out.operand(name)
     metadata: Mapping[str, object] = graph.metadata
@@ -115,15 +117,14 @@ def _model(graph: Graph, out: Emitter) -> onnx.ModelProto:
     model = helper.make_model(
         proto,
         opset_imports=[helper.make_opsetid(*item) for item in sorted(opsets.items())],
-        producer_name="intonnx",
+        producer_name=str(metadata.get("producer_name", "intonnx")),
+        producer_version=str(metadata.get("producer_version", "")),
         doc_string=str(metadata.get("doc", "")),
         domain=str(metadata.get("domain", "")),
         model_version=int(str(metadata.get("model_version", 0))),
     )
     model.ir_version = max(_ir_version(out.opset), int(str(metadata.get("ir_version", 0))))
-    properties = metadata.get("properties", {})
-    assert isinstance(properties, dict)
-    helper.set_model_props(model, {str(k): str(v) for k, v in properties.items()})
+    helper.set_model_props(model, properties_of(before, out))
     _check(model)
     return model
 

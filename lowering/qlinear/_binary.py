@@ -18,6 +18,8 @@ def qlinear(
     """
     a, b = (out.quantized_operand(name) for name in node.operands)
     if scales is not None:
+        first, second = (float(out.params(name).scalar_scale) for name in node.operands)
+        out.true_scales[node.results[0]] = (first, second)
         a[1], b[1] = (out.constant(np.asarray(scale, np.float32), "scale") for scale in scales)
     result = node.results[0]
     inputs = [*a, *b, *out.quantization(out.params(result))]

@@ -13,7 +13,7 @@ from intonnx.ir.types import Array, TensorType
 from ._accumulator import between
 from .emitter import Emitter
 from .registry import emitters
-from .saturation import exact_codes
+from .saturation import exact_codes, note_storage
 
 
 def attributes(op: Conv) -> dict[str, Any]:
@@ -85,7 +85,9 @@ def _weights(node: Node, out: Emitter) -> tuple[str, Array]:
     aligned = _aligned(constant, kind, out.type(node.operands[0]))
     if aligned is None:
         return out.operand(name), zeros.astype(kind.dtype.numpy)
-    return out.constant(aligned[0], f"{name}.aligned"), aligned[1]
+    codes = out.constant(aligned[0], f"{name}.aligned")
+    note_storage(codes, name, kind.dtype, zeros, out)
+    return codes, aligned[1]
 
 
 def _is_depthwise(node: Node, out: Emitter) -> bool:

@@ -12,7 +12,7 @@ from intonnx.ir.types import Array, DType, TensorType, static_shape
 from ._scaled_products import matmul_integer_to_float
 from .emitter import CONTRIB, Emitter
 from .registry import emitters
-from .saturation import exact_codes
+from .saturation import exact_codes, note_storage
 
 
 @emitters.joins(Dense, BatchMatMul, scaled=True)
@@ -132,8 +132,10 @@ def real_right(a: str, b: str, out: Emitter) -> str:
     if constant is None or not (out.contrib and meant and kind.dtype.bits <= 8):
         return out.real(b)
     wide = kind.params.model_copy(update={"storage": DType.I16, "low": None, "high": None})
+    codes = out.constant(constant.astype(np.int16), f"{b}.wide")
+    note_storage(codes, b, kind.dtype, kind.params.zero_point, out)
     inputs = [
-        out.constant(constant.astype(np.int16), f"{b}.wide"),
+        codes,
         out.scale(wide),
         out.zero_point(wide),
     ]

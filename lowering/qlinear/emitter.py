@@ -9,6 +9,7 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
+from intonnx.ir.changes import Moved, Stored
 from intonnx.ir.graph import Graph, Node
 from intonnx.ir.names import Names
 from intonnx.ir.types import Array, DType, QuantParams, TensorType
@@ -48,6 +49,12 @@ class Emitter:
         self.nodes: list[onnx.NodeProto] = []
         self.initializers: dict[str, onnx.TensorProto] = {}
         self.domains = {""}
+        self.stored: dict[str, Stored] = {}
+        """By initializer, how weights were stored that moved to another type."""
+        self.true_scales: dict[str, tuple[float, float]] = {}
+        """By result, the scales of two operands for which the kernel gets others."""
+        self.moves: dict[str, Moved] = {}
+        """By result, codes that are written as others plus or minus 128."""
         self._names = names or Names(graph.types)
         self._shared: dict[tuple[str, tuple[int, ...], bytes], str] = {}
         self._real: dict[str, str] = {}

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from intonnx.ir.changes import Moved
 from intonnx.ir.graph import Node
 from intonnx.ir.ops.quantize import Dequantize, DynamicQuantize, Quantize, Requantize
+from intonnx.ir.storage import moved_params
 from intonnx.ir.types import DType, QuantParams
 from intonnx.lowering.requantize import multiplier, requantize_table
-from intonnx.lowering.shaping.storage import moved_params
 from intonnx.protos import element_of_dtype
 
 from ._table import look_up
@@ -97,14 +98,25 @@ def requantized_by_table(codes: str, params: QuantParams, result: str, out: Emit
         out.node("QLinearConcat", inputs, [result], domain=CONTRIB, axis=rank - 1)
         return True
     if x.storage is DType.I8 and moved_params(x) == params:
+        _note_move(codes, x, params, result, out)
         out.moved_up(out.operand(codes), result)
         return True
     if params.storage is DType.I8 and moved_params(params) == x:
+        _note_move(codes, x, params, result, out)
         out.moved_down(out.operand(codes), result)
         return True
     table = out.constant(requantize_table(x, params), f"{result}.table")
     look_up(out.operand(codes), out.type(codes), table, result, out)
     return True
+
+
+def _note_move(codes: str, x: QuantParams, to: QuantParams, result: str, out: Emitter) -> None:
+    out.moves[result] = Moved(
+        source=out.operand(codes),
+        scale=float(x.scalar_scale),
+        zero=x.scalar_zero_point,
+        to_zero=to.scalar_zero_point,
+    )
 
 
 @emitters.register(DynamicQuantize)

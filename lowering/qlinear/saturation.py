@@ -14,6 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from intonnx.ir.bounds import columns, saturating_sums
+from intonnx.ir.changes import Stored
 from intonnx.ir.graph import Node
 from intonnx.ir.types import Array, DType, TensorType
 
@@ -50,10 +51,15 @@ def exact_codes(
     if offset:
         storage = DType.U8 if storage is DType.I8 else DType.I8
     moved = (w.astype(np.int16) + offset).astype(storage.numpy)
-    return (
-        out.constant(moved, f"{name}.{storage}"),
-        (zeros.astype(np.int16) + offset).astype(storage.numpy),
-    )
+    codes = out.constant(moved, f"{name}.{storage}")
+    note_storage(codes, name, kind.dtype, zeros, out)
+    return codes, (zeros.astype(np.int16) + offset).astype(storage.numpy)
+
+
+def note_storage(codes: str, name: str, storage: DType, zeros: Array, out: Emitter) -> None:
+    """Keep how the weights `name` were stored that are now the initializer `codes`."""
+    points = tuple(int(zero) for zero in zeros.reshape(-1))
+    out.stored.setdefault(codes, Stored(name=name, storage=storage, zero=points))
 
 
 def _offset(w: Array, storage: DType, x: TensorType, reduction_axes: Sequence[int]) -> int:

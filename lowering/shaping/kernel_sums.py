@@ -19,6 +19,7 @@ from intonnx.ir.float32 import fused_multiply_add
 from intonnx.ir.ops.add import Add
 from intonnx.ir.ops.avg_pool import AvgPool
 from intonnx.ir.ops.multiply import Multiply
+from intonnx.ir.storage import OFFSET
 from intonnx.ir.types import Array, QuantParams, TensorType, static_shape
 from intonnx.lowering.binary import (
     qlinear_add_fits,
@@ -26,8 +27,6 @@ from intonnx.lowering.binary import (
     swaps_operands,
 )
 from intonnx.lowering.pooling import has_windowed_kernel, spatial_sizes
-
-from .storage import OFFSET
 
 _STEPS = 4
 """How many units in the last place a scale may go up or down."""

@@ -15,10 +15,10 @@ from intonnx.ir.ops.avg_pool import AvgPool
 from intonnx.ir.ops.lut import Lut
 from intonnx.ir.ops.multiply import Multiply
 from intonnx.ir.ops.quantize import Dequantize, Requantize
+from intonnx.ir.storage import WEIGHTED, Moved, is_signed, moved_codes, moved_operator, moved_params
 from intonnx.ir.types import Array, TensorType, plain, quantized
 
 from .kernel_sums import moved_add, moved_multiply, pool_moves
-from .storage import WEIGHTED, Moved, is_signed, moved_codes, moved_operator, moved_params
 
 
 def unsigned(graph: Graph) -> tuple[Graph, bool]:

@@ -14,9 +14,9 @@ from onnx import TensorProto, helper, numpy_helper
 
 import intonnx
 from intonnx.ir import ops
+from intonnx.ir.storage import MOVABLE
 from intonnx.ir.types import DType
 from intonnx.ir.verify import verify
-from intonnx.lowering.shaping.storage import MOVABLE
 from intonnx.lowering.shaping.unsigned import unsigned
 from support.models import (
     MICROSOFT,

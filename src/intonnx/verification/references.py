@@ -13,10 +13,10 @@ from intonnx.ir.errors import IntonnxError
 from intonnx.ir.graph import Graph, Node
 from intonnx.ir.ops.onnx_op import OnnxOp
 from intonnx.ir.ops.quantize import Dequantize, Quantize, Requantize
+from intonnx.ir.storage import is_signed, signed_codes
 from intonnx.ir.types import Array, DType
 from intonnx.lowering.executable import compile_graph
 from intonnx.lowering.export import to_onnx
-from intonnx.lowering.shaping.storage import is_signed, signed_codes
 
 from . import runtime
 

@@ -99,6 +99,20 @@ def moved_params(params: QuantParams) -> QuantParams:
     )
 
 
+def signed_params(params: QuantParams) -> QuantParams:
+    """The parameters of u8 codes minus 128."""
+    return QuantParams(
+        storage=DType.I8,
+        scale=params.scale,
+        zero_point=params.zero_point - OFFSET,
+        axis=params.axis,
+        block=params.block,
+        expressed=params.expressed,
+        low=None if params.low is None else params.low - OFFSET,
+        high=None if params.high is None else params.high - OFFSET,
+    )
+
+
 def moved_codes(codes: Array) -> Array:
     """The codes plus 128, as u8."""
     return (codes.view(np.uint8) ^ np.uint8(OFFSET)).reshape(codes.shape)
@@ -110,30 +124,40 @@ def signed_codes(codes: Array) -> Array:
 
 
 def moved_operator(op: Op, x: TensorType | None, table: Array | None) -> Moved | None:
-    """The operator when its s8 operands and results move, None when it is not known how.
+    """The operator when its s8 operands and results move up, None when it is not known how.
 
     `x` is the type of operand 0 before, `table` the constant that a look-up has.
     """
     if isinstance(op, storage_cast.StorageCast) and (op.out is None or not is_signed(x)):
         return None  # plain integers have no zero point that could move
+    params = getattr(op, "out", None)
+    makes = isinstance(params, QuantParams) and params.storage is DType.I8
+    return shifted_operator(op, is_signed(x), makes, table, OFFSET)
+
+
+def shifted_operator(
+    op: Op, reads: bool, makes: bool, table: Array | None, by: int
+) -> Moved | None:
+    """The operator when codes shift by +-128; None when it is not known how.
+
+    `reads` and `makes` say whether operand 0 and the results are among those that shift.
+    """
     if type(op).__module__ not in MOVABLE or isinstance(op, quantize.DynamicQuantize):
         return None
     update: dict[str, object] = {}
-    signed = is_signed(x)
-    if isinstance(op, clip.Clip) and signed:
-        update = {"low": op.low + OFFSET, "high": op.high + OFFSET}
-    elif isinstance(op, pad.Pad) and signed and op.fill is not None:
-        update = {"fill": op.fill + OFFSET}
+    if isinstance(op, clip.Clip) and reads:
+        update = {"low": op.low + by, "high": op.high + by}
+    elif isinstance(op, pad.Pad) and reads and op.fill is not None:
+        update = {"fill": op.fill + by}
     params = getattr(op, "out", None)
-    if isinstance(params, QuantParams) and params.storage is DType.I8:
-        update["out"] = moved_params(params)
+    if isinstance(params, QuantParams) and makes:
+        update["out"] = moved_params(params) if by > 0 else signed_params(params)
     moved = op.model_copy(update=update) if update else op
     if not isinstance(op, lut.Lut):
         return Moved(moved)
-    return None if table is None else Moved(moved, _moved_table(op, signed, table))
-
-
-def _moved_table(op: lut.Lut, signed: bool, table: Array) -> Array:
-    """A table is in the order of the unsigned bit patterns of the codes."""
-    entries = moved_codes(table) if op.out.storage is DType.I8 else table
-    return np.roll(entries, OFFSET) if signed else entries
+    if table is None:
+        return None
+    if makes:
+        table = moved_codes(table) if by > 0 else signed_codes(table)
+    # A table is in the order of the unsigned bit patterns of the codes.
+    return Moved(moved, np.roll(table, by) if reads else table)

@@ -1,0 +1,59 @@
+"""What an export changed for its target, so that an import can undo it.
+
+An export may store codes in another type, and give kernels scales a few units in the last place
+away. No value changes, but the model says other numbers than the graph did. They are kept as
+JSON in the metadata of the exported model.
+"""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from .types import DType, Record
+
+KEY = "intonnx.changes"
+"""The key in a model's metadata properties."""
+
+
+class Stored(Record):
+    """How codes were stored before.
+
+    Attributes:
+        name: the value's name.
+        storage: its type.
+        zero: its zero point, or one for each along its axis.
+    """
+
+    name: str
+    storage: DType
+    zero: tuple[int, ...]
+
+
+class Moved(Record):
+    """Codes that the operators Cast, Add, Cast make of others: 128 up or down.
+
+    Attributes:
+        source: the codes that are read.
+        scale: their scale.
+        zero: their zero point.
+        to_zero: that of the result.
+    """
+
+    source: str
+    scale: float
+    zero: int
+    to_zero: int
+
+
+class Changes(Record):
+    """What an export changed.
+
+    Attributes:
+        storage: by exported value, how its codes were stored.
+        scales: by the result of a sum or product, the true scales of its two operands.
+        moves: by result, codes that are others in another type.
+    """
+
+    storage: dict[str, Stored] = Field(default_factory=dict[str, Stored])
+    scales: dict[str, tuple[float, float]] = Field(default_factory=dict[str, tuple[float, float]])
+    moves: dict[str, Moved] = Field(default_factory=dict[str, Moved])
