@@ -20,6 +20,7 @@ from intonnx.ir.errors import IntonnxError
 from intonnx.ir.graph import Graph, Node
 from intonnx.ir.ops.lut import Lut
 from intonnx.ir.ops.quantize import Requantize
+from intonnx.ir.ops.storage_cast import StorageCast
 from intonnx.ir.rewriter import Rewriter
 from intonnx.ir.storage import OFFSET, WEIGHTED, shifted_operator, signed_params
 from intonnx.ir.types import Array, DType, QuantParams, TensorType, quantized
@@ -137,6 +138,10 @@ class _Restoration:
             name for name, old in storage.items()
             if name in graph.types and self._shifts(name, graph.types[name], old)
         }  # fmt: skip
+        for node in graph.nodes:
+            # The same codes: narrower ranges of the export come back as casts.
+            if isinstance(node.op, StorageCast) and node.operands[0] in self._back:
+                self._back.add(node.results[0])
         self._types = dict(graph.types)
         self._constants = dict(graph.constants)
         self._tables: dict[str, Array] = {}
