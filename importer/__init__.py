@@ -27,8 +27,8 @@ def import_model(source: ModelSource, *, literal: bool = False) -> Graph:
     changes = None if literal else changes_of(model)
     try:
         finish = _literal if literal else collect
-        source = model if changes is None else with_true_scales(model, changes)
-        graph = finish(translate(source, finish))
+        loaded = model if changes is None else with_true_scales(model, changes)
+        graph = finish(translate(loaded, finish))
         if changes is not None:
             graph = restored(graph, changes)
         verify(graph)
