@@ -47,10 +47,18 @@ def _text(value: bytes) -> str | bytes:
 def captured_names(node: onnx.NodeProto) -> list[str]:
     """Names that the subgraphs of a node read without making them, in order of first use."""
     captured: dict[str, None] = {}
-    for attribute in node.attribute:
-        for graph in [*attribute.graphs, *([attribute.g] if attribute.HasField("g") else [])]:
-            captured.update(dict.fromkeys(_free_names(graph)))
+    for graph in subgraphs_of(node):
+        captured.update(dict.fromkeys(_free_names(graph)))
     return list(captured)
+
+
+def subgraphs_of(node: onnx.NodeProto) -> list[onnx.GraphProto]:
+    """The graphs among the attributes of a node."""
+    return [
+        graph
+        for attribute in node.attribute
+        for graph in (*attribute.graphs, *([attribute.g] if attribute.HasField("g") else ()))
+    ]
 
 
 def _free_names(graph: onnx.GraphProto) -> list[str]:

@@ -15,6 +15,8 @@ from intonnx.ir.types import Array, TensorType, static_shape
 from intonnx.protos import array_of
 from intonnx.reference import evaluator
 
+from .sparse import dense
+
 if TYPE_CHECKING:
     from .node_view import NodeView
 
@@ -146,6 +148,8 @@ def _constant(node: onnx.NodeProto) -> list[Array] | None:
     value = onnx.helper.get_attribute_value(attribute)
     if attribute.name == "value":
         return [array_of(value)]
+    if attribute.name == "sparse_value":
+        return [dense(value)]
     if attribute.name in ("value_float", "value_floats"):
         return [np.asarray(value, np.float32)]
     if attribute.name in ("value_int", "value_ints"):

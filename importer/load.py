@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,9 +16,14 @@ from google.protobuf.message import DecodeError, Message
 
 from intonnx.ir.errors import FileFailure, ImportFailure, LimitFailure, ModelFailure
 
+from .attributes import captured_names, subgraphs_of
+from .external import ExternalData, is_external
+
 MAX_FILE_BYTES = 2**31 - 1
 """The size limit of a protobuf message; larger models keep their weights in external files."""
 MAX_NODES = 1_000_000
+MAX_DEPTH = 32
+"""How deep subgraphs may lie in each other; protobuf itself reads about as many from a file."""
 OLDEST_OPSET = 1
 """QuantizeLinear and DequantizeLinear came with this opset."""
 
@@ -37,14 +42,14 @@ class LoadedModel:
     """A model that passed the onnx checker.
 
     Attributes:
-        proto: the model with its local functions inlined and external data still outside.
-        folder: where external data lies; "" when the model did not come from a file.
+        proto: the model, local functions inlined; external data of its initializers is outside.
+        external: the files beside the model that hold some of its weights.
         file: the file's name for error messages, or None.
         opsets: opset version by domain; "" is ai.onnx.
     """
 
     proto: onnx.ModelProto
-    folder: str
+    external: ExternalData
     file: str | None
     opsets: dict[str, int]
 
@@ -59,9 +64,10 @@ def load_model(source: ModelSource) -> LoadedModel:
     try:
         proto = _read(source)
         _check_texts(proto)
-        folder = str(Path(file).resolve().parent) if file else ""
+        external = ExternalData(str(Path(file).resolve().parent) if file else "")
         _check_limits(proto)
-        _check_external_data(proto, folder)
+        external.check(proto)
+        proto = external.embedded(proto)
         proto = _with_known_domain(proto)
         opsets = _opsets(proto)
         proto = _sorted(proto)
@@ -69,7 +75,7 @@ def load_model(source: ModelSource) -> LoadedModel:
         proto = _inlined(proto)
     except ImportFailure as error:
         raise error.located(file=file) from None
-    return LoadedModel(proto, folder, file, opsets)
+    return LoadedModel(proto, external, file, opsets)
 
 
 def _read(source: ModelSource) -> onnx.ModelProto:
@@ -93,7 +99,9 @@ def _decode(data: bytes) -> onnx.ModelProto:
     proto = onnx.ModelProto()
     try:
         proto.ParseFromString(data)
-    except DecodeError:
+    except DecodeError as error:
+        if "depth" in str(error).lower():
+            raise LimitFailure(f"graphs lie more than {MAX_DEPTH} deep in graphs") from None
         raise FileFailure("not an ONNX model, or one that is truncated") from None
     if not proto.HasField("graph") or not proto.opset_import:
         raise FileFailure("not an ONNX model: it has no graph or no opset")
@@ -101,10 +109,26 @@ def _decode(data: bytes) -> onnx.ModelProto:
 
 
 def _check_limits(proto: onnx.ModelProto) -> None:
-    if len(proto.graph.node) > MAX_NODES:
-        raise LimitFailure(f"the graph has {len(proto.graph.node)} nodes, more than {MAX_NODES}")
+    count, depth = _extent(proto.graph.node)
+    if depth > MAX_DEPTH:
+        raise LimitFailure(f"graphs lie more than {MAX_DEPTH} deep in graphs")
+    if count > MAX_NODES:
+        raise LimitFailure(f"the graph has {count} nodes, more than {MAX_NODES}")
+    if any(_extent(function.node)[1] > MAX_DEPTH for function in proto.functions):
+        raise LimitFailure(f"graphs lie more than {MAX_DEPTH} deep in graphs of a local function")
     if proto.functions and _inlined_nodes(proto) > MAX_NODES:
         raise LimitFailure(f"with its functions inlined the graph has more than {MAX_NODES} nodes")
+
+
+def _extent(nodes: Iterable[onnx.NodeProto]) -> tuple[int, int]:
+    """How many nodes these are with those of their subgraphs, and how deep subgraphs lie."""
+    count = depth = 0
+    level = list(nodes)
+    while level:
+        count += len(level)
+        level = [inner for node in level for graph in subgraphs_of(node) for inner in graph.node]
+        depth += 1
+    return count, depth - 1
 
 
 def _inlined_nodes(proto: onnx.ModelProto) -> int:
@@ -129,10 +153,8 @@ def _calls(nodes: Iterable[onnx.NodeProto]) -> Counter[tuple[str, str, str]]:
     while pending:
         node = pending.pop()
         found[node.domain, node.op_type, node.overload] += 1
-        for attribute in node.attribute:
-            pending.extend(attribute.g.node)
-            for graph in attribute.graphs:
-                pending.extend(graph.node)
+        for graph in subgraphs_of(node):
+            pending.extend(graph.node)
     return found
 
 
@@ -186,77 +208,49 @@ def _check_texts(proto: onnx.ModelProto) -> None:
                     raise FileFailure(f"not an ONNX model: a text in it, a {what}, is not UTF-8")
 
 
-def tensors_of(message: Message) -> list[onnx.TensorProto]:
-    """Every tensor in a model, those in attributes and subgraphs included."""
-    found: list[onnx.TensorProto] = []
-    pending: list[Message] = [message]
-    while pending:
-        item = pending.pop()
-        if isinstance(item, onnx.TensorProto):
-            found.append(item)
-            continue
-        for field, value in item.ListFields():
-            if field.message_type is not None:
-                pending.extend([value] if isinstance(value, Message) else value)
-    return found
-
-
-def _check_external_data(proto: onnx.ModelProto, folder: str) -> None:
-    for tensor in tensors_of(proto):
-        if not _is_external(tensor):
-            continue
-        entries = {entry.key: entry.value for entry in tensor.external_data}
-        location = entries.get("location", "")
-        if not folder:
-            raise FileFailure(
-                f"the tensor '{tensor.name}' is in the file '{location}' beside the model: "
-                "import the model by its path"
-            )
-        _check_location(tensor.name, location, entries, Path(folder))
-
-
-def _check_location(name: str, location: str, entries: dict[str, str], folder: Path) -> None:
-    path = (folder / location).resolve()
-    if not location or not path.is_relative_to(folder):
-        raise FileFailure(
-            f"the external data of '{name}', '{location}', is outside the model's folder"
-        )
-    if not path.is_file():
-        raise FileFailure(f"the external data of '{name}', '{location}', is missing")
-    try:
-        offset, length = int(entries.get("offset", 0)), int(entries.get("length", 0))
-    except ValueError:
-        raise FileFailure(f"the external data of '{name}' has a malformed offset") from None
-    if offset < 0 or length < 0 or offset + length > path.stat().st_size:
-        raise FileFailure(
-            f"the external data of '{name}', '{location}', is shorter than the model says"
-        )
-
-
 def _sorted(proto: onnx.ModelProto) -> onnx.ModelProto:
     """The model with its nodes in topological order; ONNX asks for it, some producers forget."""
-    made_by = {name: i for i, node in enumerate(proto.graph.node) for name in node.output if name}
+    if all(order is None for _, order in _orders(proto.graph)):
+        return proto
+    copy = onnx.ModelProto()
+    copy.CopyFrom(proto)
+    for graph, order in _orders(copy.graph):
+        if order is not None:
+            nodes = [graph.node[i] for i in order]
+            del graph.node[:]
+            graph.node.extend(nodes)
+    return copy
+
+
+def _orders(graph: onnx.GraphProto) -> Iterator[tuple[onnx.GraphProto, list[int] | None]]:
+    """Subgraphs and at last the graph, each with a topological order of its nodes if it needs one.
+
+    Raises ModelFailure for a cycle.
+    """
+    for node in graph.node:
+        for inner in subgraphs_of(node):
+            yield from _orders(inner)
+    yield graph, _order(graph)
+
+
+def _order(graph: onnx.GraphProto) -> list[int] | None:
+    made_by = {name: i for i, node in enumerate(graph.node) for name in node.output if name}
     edges = [
         (made_by[name], i)
-        for i, node in enumerate(proto.graph.node)
-        for name in node.input
+        for i, node in enumerate(graph.node)
+        for name in (*node.input, *captured_names(node))
         if name in made_by
     ]
     if all(source < target for source, target in edges):
-        return proto
-    graph: nx.DiGraph[int] = nx.DiGraph(edges)
-    graph.add_nodes_from(range(len(proto.graph.node)))
+        return None
+    ordered: nx.DiGraph[int] = nx.DiGraph(edges)
+    ordered.add_nodes_from(range(len(graph.node)))
     try:
-        order = list(nx.lexicographical_topological_sort(graph))
+        return list(nx.lexicographical_topological_sort(ordered))
     except nx.NetworkXUnfeasible:
-        first = proto.graph.node[nx.find_cycle(graph)[0][0]]
+        first = graph.node[nx.find_cycle(ordered)[0][0]]
         name = first.name or first.output[0]
         raise ModelFailure("the graph has a cycle", node=f"'{name}' ({first.op_type})") from None
-    sorted_proto = onnx.ModelProto()
-    sorted_proto.CopyFrom(proto)
-    del sorted_proto.graph.node[:]
-    sorted_proto.graph.node.extend(proto.graph.node[i] for i in order)
-    return sorted_proto
 
 
 def _checkable(proto: onnx.ModelProto) -> onnx.ModelProto:
@@ -269,18 +263,18 @@ def _checkable(proto: onnx.ModelProto) -> onnx.ModelProto:
     graph = proto.graph
     typed = all(is_typed(value) for value in graph.value_info)
     shaped = all(value.type.tensor_type.HasField("shape") for value in graph.output)
-    if typed and shaped and not any(map(_is_external, graph.initializer)):
+    if typed and shaped and not any(map(is_external, graph.initializer)):
         return proto
     copy = onnx.ModelProto()
     copy.CopyFrom(proto)
     del copy.graph.value_info[:], copy.graph.initializer[:]
     copy.graph.value_info.extend(value for value in graph.value_info if is_typed(value))
-    copy.graph.initializer.extend(t for t in graph.initializer if not _is_external(t))
+    copy.graph.initializer.extend(t for t in graph.initializer if not is_external(t))
     known = {value.name for value in graph.input}
     copy.graph.input.extend(
         onnx.helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims)
         for tensor in graph.initializer
-        if _is_external(tensor) and tensor.name not in known
+        if is_external(tensor) and tensor.name not in known
     )
     for value in copy.graph.output:
         if not is_typed(value):
@@ -288,10 +282,6 @@ def _checkable(proto: onnx.ModelProto) -> onnx.ModelProto:
         if value.type.WhichOneof("value") == "tensor_type":
             value.type.tensor_type.shape.SetInParent()
     return copy
-
-
-def _is_external(tensor: onnx.TensorProto) -> bool:
-    return tensor.data_location == onnx.TensorProto.EXTERNAL
 
 
 def is_typed(value: onnx.ValueInfoProto) -> bool:
@@ -304,6 +294,8 @@ def _check(proto: onnx.ModelProto) -> None:
         onnx.checker.check_model(_checkable(proto))
     except onnx.checker.ValidationError as error:
         raise _explained(str(error), _opsets(proto).get("")) from None
+    except ValueError as error:  # what protobuf cannot write
+        raise LimitFailure(f"the model cannot be serialized: {error}") from None
 
 
 def _explained(message: str, opset: int | None) -> ModelFailure:

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-import numpy as np
 import onnx
 
 from intonnx.ir.errors import ModelFailure
@@ -18,7 +17,7 @@ from intonnx.ir.ops.quantize import Dequantize
 from intonnx.ir.reasons import Code
 from intonnx.ir.shapes import refined
 from intonnx.ir.types import Array, DType, TensorType, dtype_of, plain, quantized
-from intonnx.protos import array_of, dtype_of_element, type_of, unknown_type
+from intonnx.protos import dtype_of_element, type_of, unknown_type
 
 from . import rules
 from .attributes import attributes_of, captured_names
@@ -32,6 +31,7 @@ from .node_view import NodeView
 from .registry import import_rule
 from .scaled_constants import Scaled, ScaledConstants
 from .shapes import declared_types, infer_result_types
+from .sparse import dense
 
 _OPSET_OF_NONE = 13
 
@@ -100,9 +100,10 @@ class Translation:
 
     def _read_initializers(self, graph: onnx.GraphProto) -> None:
         overridable = set(self._inputs)
-        tensors = [(tensor.name, array_of(tensor, self._model.folder), tensor.data_type)
+        tensors = [(tensor.name, self._model.external.array(tensor), tensor.data_type)
                    for tensor in graph.initializer]  # fmt: skip
-        tensors += [_dense(tensor) for tensor in graph.sparse_initializer]
+        tensors += [(tensor.values.name, dense(tensor), tensor.values.data_type)
+                    for tensor in graph.sparse_initializer]  # fmt: skip
         for name, array, element in tensors:
             if name in overridable:
                 self._defaults[name] = array
@@ -359,14 +360,3 @@ def _better(declared: TensorType | None, inferred: TensorType | None, doubted: b
     if declared is None or (doubted and not _vague(inferred)):
         return inferred or unknown_type()
     return inferred if inferred is not None and declared.shape is None else declared
-
-
-def _dense(sparse: onnx.SparseTensorProto) -> tuple[str, Array, int]:
-    values, indices = array_of(sparse.values), array_of(sparse.indices)
-    shape = tuple(int(size) for size in sparse.dims)
-    dense = np.zeros(shape, values.dtype)
-    if indices.ndim == 1:
-        dense.reshape(-1)[indices] = values
-    else:
-        dense[tuple(indices.T)] = values
-    return sparse.values.name, dense, sparse.values.data_type
