@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-import intonnx
 from intonnx.ir.changes import KEY, Changes, Stored
 from intonnx.ir.graph import Graph
 from intonnx.ir.ops.quantize import Requantize
 from intonnx.ir.storage import is_signed, moved_codes, moved_params
+from intonnx.version import VERSION
 
 from .qlinear.emitter import Emitter
 
@@ -24,7 +24,7 @@ def properties_of(before: Graph, out: Emitter) -> dict[str, str]:
     """
     given = before.metadata.get("properties", {})
     assert isinstance(given, dict)
-    own = {VERSION_KEY: intonnx.__version__, NUMERICS_KEY: "qlinear" if out.qlinear else "qdq"}
+    own = {VERSION_KEY: VERSION, NUMERICS_KEY: "qlinear" if out.qlinear else "qdq"}
     if (changes := _changes(before, out)) != Changes():
         own[KEY] = changes.model_dump_json(exclude_defaults=True)
     kept = {str(key): str(value) for key, value in given.items() if key not in (KEY, *own)}

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from .version import VERSION
+
 if TYPE_CHECKING:
     from .importer import import_model as import_model
     from .ir.archive import load as load
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
     from .lowering.export import to_onnx as to_onnx
     from .lowering.multipliers import multipliers as multipliers
 
-__version__ = "0.1.0"
+__version__ = VERSION
 
 # Names are looked up on first use: importing onnx or networkx takes longer than a command line
 # that only prints its help may take.
