@@ -27,10 +27,23 @@ def qlinear(
 
 
 def between(op_type: str, node: Node, out: Emitter) -> None:
-    """Write DQ -> op -> Q; an operand that is not quantized is read as it is."""
+    """Write DQ -> op -> Q; an operand that is not quantized is read as it is.
+
+    In the qlinear form no kernel means just this, and in both there is none for several types.
+    onnxruntime would use one all the same, after it made s8 codes u8: Q is kept apart.
+    """
     result = node.results[0]
     real = out.value(op_type, reals(node, out), f"{result}.unquantized")
+    fusible = op_type in ("Add", "Mul") and all(_has_8_bits(name, out) for name in node.operands)
+    storages = {out.type(name).dtype for name in (*node.operands, result)}
+    if fusible and (out.qlinear or len(storages) > 1):
+        real = out.apart(real, result)
     out.quantize(real, out.params(result), result)
+
+
+def _has_8_bits(name: str, out: Emitter) -> bool:
+    kind = out.type(name)
+    return kind.quant is not None and kind.dtype.bits == 8
 
 
 def reals(node: Node, out: Emitter) -> list[str]:

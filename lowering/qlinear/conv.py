@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -32,7 +33,8 @@ def attributes(op: Conv) -> dict[str, Any]:
 def join_conv(op: Conv, node: Node, consumer: Node, out: Emitter) -> bool:
     """QLinearConv with a requantize to 8 bits; in the QDQ form DQ -> Conv (-> Q)."""
     if not out.qlinear or not _integer_operator(node, out):
-        return between(node, consumer, out, "Conv", **attributes(op))
+        pairs = _pairs(node, out)
+        return between(node, consumer, out, "Conv", pairs=pairs, **attributes(op))
     x, w, bias = [*node.operands, ""][:3]
     result, kind = out.type(consumer.results[0]), out.type(w)
     kernel = out.type(x).dtype is kind.dtype or w in out.graph.constants
@@ -77,9 +79,7 @@ def _weights(node: Node, out: Emitter) -> tuple[str, Array]:
     kind, constant = out.type(name), out.graph.constants.get(name)
     zeros = kind.params.zero_point
     if _uniform(zeros) or constant is None:
-        # The kernel of depthwise convolutions adds no pairs, and is faster with s8 weights.
-        axes = () if _is_depthwise(node, out) else range(1, kind.rank or 1)
-        codes, moved = exact_codes(node, 1, axes, out)
+        codes, moved = exact_codes(node, 1, _pairs(node, out), out)
         assert moved is not None
         return codes, moved.reshape(-1)[:1].reshape(()) if _uniform(moved) else moved
     aligned = _aligned(constant, kind, out.type(node.operands[0]))
@@ -90,11 +90,15 @@ def _weights(node: Node, out: Emitter) -> tuple[str, Array]:
     return codes, aligned[1]
 
 
-def _is_depthwise(node: Node, out: Emitter) -> bool:
-    """Whether each channel is one group, with one output."""
+def _pairs(node: Node, out: Emitter) -> Sequence[int]:
+    """The axes of the weights along which the kernel may add products in pairs.
+
+    That of depthwise convolutions adds none, and is faster with s8 weights.
+    """
     assert isinstance(node.op, Conv)
     shape = out.type(node.operands[1]).shape or ()
-    return node.op.groups > 1 and shape[:2] == (node.op.groups, 1)
+    depthwise = node.op.groups > 1 and shape[:2] == (node.op.groups, 1)
+    return () if depthwise else range(1, len(shape))
 
 
 def _aligned(w: Array, kind: TensorType, x: TensorType) -> tuple[Array, Array] | None:

@@ -9,10 +9,11 @@ from intonnx.ir.ops.dense import BatchMatMul, Dense
 from intonnx.ir.ops.quantize import Requantize
 from intonnx.ir.types import Array, DType, TensorType, static_shape
 
+from ._accumulator import needs_distance
 from ._scaled_products import matmul_integer_to_float
 from .emitter import CONTRIB, Emitter
 from .registry import emitters
-from .saturation import exact_codes, note_storage
+from .saturation import exact_codes, note_storage, real_weights
 
 
 @emitters.joins(Dense, BatchMatMul, scaled=True)
@@ -110,10 +111,15 @@ def _between(node: Node, consumer: Node, out: Emitter) -> bool:
         out.node("Gemm", [*operands, addend], [target])
     elif addend:
         product = out.value("MatMul", operands, f"{target}.product")
+        if out.type(a).dtype is DType.I8:
+            # onnxruntime 1.32 makes a Gemm of the two, and then no valid u8 quantizers around it.
+            product = out.apart(product, result)
         out.node("Add", [product, addend], [target])
     else:
         out.node("MatMul", operands, [target])
     if quantizes:
+        if needs_distance(node, out):
+            target = out.apart(target, result)
         out.quantize(target, out.params(result), result)
     if added:
         out.node("Add", [target, out.operand(added)], [result])
@@ -123,14 +129,14 @@ def _between(node: Node, consumer: Node, out: Emitter) -> bool:
 def real_right(a: str, b: str, out: Emitter) -> str:
     """The real value of the right side.
 
-    Beside 16-bit codes, and where they are blocked, the qlinear form widens constant weights to 16
-    bits: of narrower ones onnxruntime makes a product with a float matrix, for which it quantizes
-    the left side anew.
+    Beside 16-bit codes, and where they are blocked, constant weights are widened to 16 bits for
+    onnxruntime: of narrower ones it makes a product with a float matrix, for which it quantizes the
+    left side anew.
     """
     kind, constant = out.type(b), out.graph.constants.get(b)
     meant = out.type(a).dtype.bits > 8 or kind.params.block is not None
-    if constant is None or not (out.contrib and meant and kind.dtype.bits <= 8):
-        return out.real(b)
+    if constant is None or not (out.runtime == "onnxruntime" and meant and kind.dtype.bits <= 8):
+        return real_weights(a, b, [max(0, (kind.rank or 0) - 2)], out)
     wide = kind.params.model_copy(update={"storage": DType.I16, "low": None, "high": None})
     codes = out.constant(constant.astype(np.int16), f"{b}.wide")
     note_storage(codes, b, kind.dtype, kind.params.zero_point, out)

@@ -7,6 +7,7 @@ from onnx import helper
 
 from intonnx.ir.graph import Node, bodies_of
 from intonnx.ir.ops.onnx_op import OnnxOp
+from intonnx.ir.ops.quantize import Dequantize
 from intonnx.lowering.opsets import converted, means_the_same
 from intonnx.protos import node_proto
 
@@ -38,9 +39,22 @@ def onnx_op(op: OnnxOp, node: Node, out: Emitter) -> None:
             proto.attribute.append(attribute)
         if node.sources:
             proto.name = out.node_name(node.sources[0].name, proto)
+        if op.op_type == "MatMul" and not op.domain:
+            _keep_weights_real(proto, node, out)
         out.nodes.append(proto)
         return
     _write(converted(out.graph, node, out.opset, out.initializers).graph, node, out)
+
+
+def _keep_weights_real(proto: onnx.NodeProto, node: Node, out: Emitter) -> None:
+    """Keep a product with dequantized weights apart from these.
+
+    onnxruntime would quantize its activations, which the model does not do.
+    """
+    name = node.operands[1]
+    maker = out.graph.producers.get(name)
+    if maker is not None and isinstance(maker.op, Dequantize):
+        proto.input[1] = out.apart(name, name)
 
 
 def _write(body: onnx.GraphProto, node: Node, out: Emitter) -> None:

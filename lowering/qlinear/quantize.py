@@ -68,7 +68,7 @@ def requantize(op: Requantize, node: Node, out: Emitter) -> None:
     factors = multiplier(params, op.out, rank)
     if params.storage is not DType.I32 or factors is None or not out.qlinear:
         real = out.real(codes)
-        out.quantize(out.apart(real, result) if out.qlinear else real, op.out, result)
+        out.quantize(out.apart(real, result), op.out, result)
         return
     sums, zero = out.operand(codes), params.along(rank)[1]
     if np.any(zero):

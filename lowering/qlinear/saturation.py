@@ -10,13 +10,15 @@ under 8 bits take a byte each.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from intonnx.ir.bounds import columns, saturating_sums
 from intonnx.ir.changes import Stored
 from intonnx.ir.graph import Node
-from intonnx.ir.types import Array, DType, TensorType
+from intonnx.ir.storage import is_signed, moved_codes, moved_params
+from intonnx.ir.types import Array, DType, TensorType, quantized
 
 from .emitter import Emitter
 
@@ -60,6 +62,28 @@ def note_storage(codes: str, name: str, storage: DType, zeros: Array, out: Emitt
     """Keep how the weights `name` were stored that are now the initializer `codes`."""
     points = tuple(int(zero) for zero in zeros.reshape(-1))
     out.stored.setdefault(codes, Stored(name=name, storage=storage, zero=points))
+
+
+def real_weights(activation: str, name: str, reduction_axes: Sequence[int], out: Emitter) -> str:
+    """The real value of the weights `name` that multiply `activation`.
+
+    onnxruntime on x86 makes integer operators of DQ -> op -> Q, with u8 activations also where they
+    are s8: weights that could saturate then are dequantized from u8 codes.
+    """
+    kind, x, w = out.type(name), out.type(activation), out.graph.constants.get(name)
+    danger = out.pairs_saturate and out.runtime == "onnxruntime" and not out.qlinear
+    if w is None or not (danger and is_signed(kind) and x.dtype in (DType.U8, DType.I8)):
+        return out.real(name)
+    if is_signed(x):
+        x = quantized(moved_params(x.params), x.shape)
+    if not reduction_axes or not can_saturate(w, x, reduction_axes):
+        return out.real(name)
+    params = moved_params(kind.params)
+    codes = out.constant(moved_codes(w), f"{name}.u8")
+    note_storage(codes, name, kind.dtype, kind.params.zero_point, out)
+    inputs = [codes, out.scale(params), out.zero_point(params)]
+    layout: dict[str, Any] = {"axis": params.axis, "block_size": params.block}
+    return out.value("DequantizeLinear", inputs, f"{name}.real", **layout)
 
 
 def _offset(w: Array, storage: DType, x: TensorType, reduction_axes: Sequence[int]) -> int:

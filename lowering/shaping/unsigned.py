@@ -12,11 +12,13 @@ from intonnx.ir.names import Names
 from intonnx.ir.op import Op
 from intonnx.ir.ops.add import Add
 from intonnx.ir.ops.avg_pool import AvgPool
+from intonnx.ir.ops.global_avg_pool import GlobalAvgPool
 from intonnx.ir.ops.lut import Lut
 from intonnx.ir.ops.multiply import Multiply
 from intonnx.ir.ops.quantize import Dequantize, Requantize
+from intonnx.ir.ops.softmax import Softmax
 from intonnx.ir.storage import WEIGHTED, Moved, is_signed, moved_codes, moved_operator, moved_params
-from intonnx.ir.types import Array, TensorType, plain, quantized
+from intonnx.ir.types import Array, DType, TensorType, plain, quantized
 
 from .kernel_sums import moved_add, moved_multiply, pool_moves
 
@@ -213,13 +215,19 @@ def _moved_type(kind: TensorType | None) -> TensorType | None:
 
 
 def _same_arithmetic(op: Op, moved: Op, kinds: list[TensorType | None]) -> Op | None:
-    """The moved operator, such that its kernel gives the same; None when it does not."""
+    """The moved operator, such that its kernel gives the same; None when it does not.
+
+    These have a kernel of their own arithmetic only where operands and result are of one type.
+    """
+    if not isinstance(op, Add | Multiply | AvgPool | GlobalAvgPool | Softmax):
+        return moved
+    if not all(map(is_signed, kinds)) or op.out.storage is not DType.I8:
+        return None
+    a, *others = kinds
+    assert a is not None
     if isinstance(op, AvgPool):
-        assert kinds[0] is not None
-        return moved if pool_moves(op, kinds[0]) else None
-    if isinstance(op, Add | Multiply) and all(map(is_signed, kinds)):
-        a, b = kinds
-        assert a is not None
+        return moved if pool_moves(op, a) else None
+    for b in others:
         assert b is not None
         if isinstance(op, Add) and isinstance(moved, Add):
             return moved_add(op, a, b, moved)

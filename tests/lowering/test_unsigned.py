@@ -164,6 +164,27 @@ def test_average_pools_give_the_same(
     check(model, {"x": codes})
 
 
+@pytest.mark.parametrize("op_type", ["Add", "Mul", "GlobalAveragePool", "AveragePool", "Softmax"])
+def test_operators_on_several_types_keep_their_arithmetic(op_type: str) -> None:
+    """No QLinear kernel takes these, and none is used once all are u8."""
+    build, rng = Builder(18), np.random.default_rng(3)
+    params, other = s8(0.1, 3), Params(np.uint8, 0.1 if op_type == "Add" else 1 / 256, 7)
+    x = build.operand(Fed("x", (1, 4, 6, 6), params, quantized=True), 0)
+    w = build.operand(Held(rng.integers(-9, 9, (4, 4, 1, 1)), s8(0.1)), 1)
+    c = build.dequantize(build.quantize(build.node("Conv", [x, w]), params), params)
+    pair = {"Add": [c, x], "Mul": [c, x]}.get(op_type, [c])
+    attrs = {"kernel_shape": [2, 2]} if op_type == "AveragePool" else {}
+    value = build.node(op_type, pair, **attrs)
+    build.output(build.quantize(value, other, "y"), np.uint8)
+    graph = intonnx.import_model(build.model())
+    codes = {"x": rng.integers(-128, 128, (1, 4, 6, 6)).astype(np.int8)}
+    exported = intonnx.to_onnx(graph)
+    assert TensorProto.UINT8 in element_types(exported, "QLinearConv")
+    for optimized in (False, True):
+        found = run_onnxruntime(exported, codes, optimized=optimized)
+        apart(found, intonnx.compile(graph).run(codes), 0)
+
+
 def test_every_operator_is_known_to_move_or_known_not_to() -> None:
     folder = Path(next(iter(ops.__path__)))
     names = {f"intonnx.ir.ops.{path.stem}" for path in folder.glob("[!_]*.py")}
