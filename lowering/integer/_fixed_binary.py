@@ -195,11 +195,18 @@ def rectified(a: Operand, b: Operand, out: QuantParams) -> Whole:
     positive = Scaling(fixed_point.multiplier(_quanta(a.scale, out)), farthest(out))
     negative = Scaling(fixed_point.multiplier(_quanta(a.scale * b.scale, out)), farthest(out))
 
+    sign = signs(a.scale)
+
     def compute(x: Array, y: Array) -> Array:
         x, y = np.broadcast_arrays(x, y)
-        return limited(np.where(x < 0, negative(x * y), positive(x)), out)
+        return limited(np.where(x * sign < 0, negative(x * y), positive(x)), out)
 
     return compute
+
+
+def signs(scale: Array) -> Array:
+    """1 or -1 for each scale: that of a real constant is its value, and can be negative."""
+    return np.array([1 if f > 0 else -1 for f in np.ravel(scale)]).reshape(np.shape(scale))
 
 
 def quotient(a: Operand, b: Operand, out: QuantParams) -> Whole:

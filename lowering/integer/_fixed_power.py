@@ -16,7 +16,7 @@ from intonnx.lowering.fixed_point import BITS, Scaling
 from intonnx.lowering.reductions import largest_code
 from intonnx.lowering.requantize import farthest, limited
 
-from ._fixed_binary import Operand, Whole
+from ._fixed_binary import Operand, Whole, signs
 
 _FEW_BITS = 12
 """Digits of a logarithm that a product with an exponent leaves out."""
@@ -74,7 +74,7 @@ def power(a: Operand, b: Operand, out: QuantParams) -> Whole:
     """
     if max(a.largest, b.largest) >= _WIDE:
         raise CompileFailure("no fixed form: a power of more than 16 bits")
-    logarithm, sign, exponent_sign = _logarithms(a.scale), _signs(a.scale), _signs(b.scale)
+    logarithm, sign, exponent_sign = _logarithms(a.scale), signs(a.scale), signs(b.scale)
     exponent = Scaling(fixed_point.multiplier(np.asarray(b.scale, object)), 1 << 56)
     quantum = fixed_functions.log2_of(1 / Fraction(float(out.scalar_scale)))
     parity, beyond = _parity(b.scale), farthest(out) + 1
@@ -99,10 +99,6 @@ def _logarithms(scale: Array) -> Array:
     flat = np.ravel(scale).tolist()
     known = {factor: fixed_functions.log2_of(abs(factor)) for factor in set(flat)}
     return np.array([known[factor] for factor in flat], np.int64).reshape(np.shape(scale))
-
-
-def _signs(scale: Array) -> Array:
-    return np.array([1 if f > 0 else -1 for f in np.ravel(scale)]).reshape(np.shape(scale))
 
 
 def _parity(scale: Array) -> Callable[[Array], tuple[Array, Array]]:

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
+import intonnx
 from intonnx.ir.errors import CompileFailure
 from intonnx.ir.ops.add import Add, Subtract
 from intonnx.ir.ops.compare import Compare
@@ -243,3 +244,19 @@ def test_real_values_at_run_time_have_no_fixed_form() -> None:
     values = np.asarray([1, 2], np.float32)
     with pytest.raises(CompileFailure, match="real values until run time"):
         run_op(Add(out=p), [Given(np.uint8([1, 2]), p), Given(values)])
+
+
+def test_the_failure_names_node_and_operator() -> None:
+    graph = intonnx.parse(
+        "graph @g(%x: q<u8, 0.1:3>[4], %f: f32[4]) -> (%y: q<u8, 0.1:3>[4]) {\n"
+        "  %y = qnn.add(%x, %f) : q<u8, 0.1:3>[4]\n}"
+    )
+    with pytest.raises(CompileFailure, match=r"node 'y' \(qnn\.add\): no fixed form: "):
+        intonnx.compile(graph, numerics="fixed")
+
+
+def test_negative_constants_have_slopes_too() -> None:
+    p, out = params(DType.U8, 0.5, 0), params(DType.I8, 0.25, 0)
+    values = np.asarray([-1.5, 1.5, 0.0], np.float32)
+    operands = [Given(values, None, constant=True), Given(np.uint8([4, 4, 4]), p)]
+    assert run_op(Prelu(out=out), operands).tolist() == [-12, 6, 0]
