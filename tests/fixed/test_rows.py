@@ -10,7 +10,7 @@ from fractions import Fraction
 import hypothesis.strategies as st
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 
 from intonnx.ir.errors import CompileFailure
 from intonnx.ir.ops.batch_norm import BatchNorm
@@ -65,11 +65,18 @@ def test_softmax(data: st.DataObject) -> None:
     if not logarithm:
         telling = st.sampled_from([1 / 255, 1 / 256, 1 / 65535, 1 / 127])
         out = data.draw(drawn_params(WIDE, telling)) if data.draw(st.booleans()) else out
+    assume(logarithm or float(out.scalar_scale) > 2.0**-31)
     op = Softmax(axis=1, logarithm=logarithm, out=out)
     found = run_op(op, [Given(codes, x)])
     assert_near(found, real, out)
     if not logarithm:
         assert_one_quantum(op, [Given(codes, x)], found)
+
+
+def test_probabilities_below_the_digits_of_a_multiplier_have_no_fixed_form() -> None:
+    p = params(DType.U8, 0.1, 0)
+    with pytest.raises(CompileFailure, match="at most 2"):
+        run_op(Softmax(axis=1, out=params(DType.U8, 2.0**-31, 0)), [Given(np.uint8([[1, 2]]), p)])
 
 
 def test_softmax_of_long_rows() -> None:
