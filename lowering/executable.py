@@ -106,10 +106,10 @@ def compile_graph(graph: Graph, numerics: str = "qlinear") -> Executable:
     Args:
         graph: the graph; operators that stayed float run through the onnx package's reference
             operators, all others in integers with numpy alone.
-        numerics: "qlinear" or "qdq", see `intonnx.lowering.numerics`.
+        numerics: "qlinear", "qdq" or "fixed", see `intonnx.lowering.numerics`.
 
     Raises:
-        CompileFailure: there is no such numerics, or an operator cannot run.
+        CompileFailure: there is no such numerics, or an operator cannot run under it.
     """
     return Executable(graph, checked_numerics(numerics))
 
