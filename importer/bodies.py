@@ -5,12 +5,12 @@ docs/adr/0007 says how a body is held and what it captures.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
 import onnx
 
-from intonnx.ir.graph import Graph
+from intonnx.ir.graph import Graph, Source
 from intonnx.ir.types import Array, TensorType, plain
 from intonnx.protos import proto_of
 
@@ -43,13 +43,15 @@ def bodies_of(
     types: Mapping[str, TensorType],
     constants: Mapping[str, Array],
     model: LoadedModel,
+    dequantizers: Sequence[onnx.NodeProto],
     build: Build,
 ) -> dict[str, Graph]:
     """The bodies of a node by attribute.
 
     Inputs of a body are its own, then one for each of `captures`, the values that bodies of the
-    node read from outside; constants from outside are the body's own. `build` makes a graph of a
-    model that is a body and of constants that it knows beside.
+    node read from outside; constants from outside are the body's own. Where nodes of the body read
+    what one of `dequantizers` makes outside, the body captures its codes and dequantizes them.
+    `build` makes a graph of a model that is a body and of constants that it knows beside.
     """
     found: dict[str, Graph] = {}
     for attribute in node.attribute:
@@ -58,17 +60,43 @@ def bodies_of(
         proto = onnx.ModelProto(ir_version=model.proto.ir_version)
         proto.opset_import.extend(model.proto.opset_import)
         proto.graph.CopyFrom(attribute.g)
+        _put_first(proto.graph, dequantizers)
         _type_inputs(node, attribute.g, proto.graph, types)
         proto.graph.input.extend(
             onnx.ValueInfoProto(name=name, type=proto_of(types[name])) for name in captures
         )
         known = {
             name: (constants[name], plain(types[name].dtype, constants[name].shape))
-            for name in _read(attribute.g)
+            for name in _read(proto.graph)
             if name in constants
         }
-        found[attribute.name] = build(replace(model, proto=proto), known)
+        body = build(replace(model, proto=proto), known)
+        found[attribute.name] = _without(body, {node.output[0] for node in dequantizers})
     return found
+
+
+def _put_first(graph: onnx.GraphProto, nodes: Sequence[onnx.NodeProto]) -> None:
+    """Add those nodes that the graph reads, in front of its own and without their names."""
+    read = set(_read(graph))
+    own = [*graph.node]
+    del graph.node[:]
+    for node in nodes:
+        if node.output[0] in read:
+            graph.node.add().CopyFrom(node)
+            graph.node[-1].ClearField("name")
+    graph.node.extend(own)
+
+
+def _without(body: Graph, names: Collection[str]) -> Graph:
+    """The body without the names of nodes that are counted outside."""
+
+    def kept(sources: Sequence[Source]) -> tuple[Source, ...]:
+        return tuple(s for s in sources if s.name not in names or "Dequantize" not in s.op)
+
+    if not names:
+        return body
+    nodes = tuple(replace(node, sources=kept(node.sources)) for node in body.nodes)
+    return replace(body, nodes=nodes, folded=kept(body.folded))
 
 
 def _type_inputs(

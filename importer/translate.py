@@ -81,6 +81,8 @@ class Translation:
         self._uses.update(name for node in graph.node for name in captured_names(node))
         self._shapes: dict[str, Array] = {}
         self._scaled = ScaledConstants()
+        self._dequantizers: dict[str, onnx.NodeProto] = {}
+        """Nodes that dequantize codes by constant parameters, by their results."""
         self.made = MadeConstants(self.constants, self.types, model.opsets)
         self.limits: dict[str, tuple[int, int]] = {}
         """The ranges that integers are known to have, by the results of Clip nodes."""
@@ -132,6 +134,10 @@ class Translation:
                 rule(view)
             else:
                 self.literal(view)
+        if proto.op_type == "DequantizeLinear" and all(
+            name in self.constants for name in proto.input[1:] if name
+        ):
+            self._dequantizers[proto.output[0]] = proto
 
     def literal(self, view: NodeView) -> None:
         """Compute a node whose inputs are constant, keep any other."""
@@ -182,9 +188,12 @@ class Translation:
         attributes = attributes_of(view.proto)
         if has_bodies(view.proto, view.version):
             captures = [name for name in captures if name not in self.constants]
+            codes = {n: self._dequantizers[n] for n in captures if n in self._dequantizers}
+            captures = list(dict.fromkeys(codes[n].input[0] if n in codes else n for n in captures))
             attributes |= bodies_of(
-                view.proto, captures, self.types, self.constants, self._model, self._build_body
-            )
+                view.proto, captures, self.types, self.constants, self._model,
+                list(codes.values()), self._build_body,
+            )  # fmt: skip
         operands = [str(name) for name in view.proto.input] + captures
         for name in operands:
             if name:
