@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 
 import numpy as np
@@ -85,6 +86,7 @@ def is_signed(kind: TensorType | None) -> bool:
     return kind is not None and kind.quant is not None and kind.dtype is DType.I8
 
 
+@functools.lru_cache(maxsize=4096)
 def moved_params(params: QuantParams) -> QuantParams:
     """The parameters of the codes plus 128."""
     return QuantParams(

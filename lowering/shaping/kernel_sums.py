@@ -9,7 +9,7 @@ put these right, and are then what the kernel gets.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from itertools import product
 from typing import ClassVar
 
@@ -28,8 +28,13 @@ from intonnx.lowering.binary import (
 )
 from intonnx.lowering.pooling import has_windowed_kernel, spatial_sizes
 
-_STEPS = 4
-"""How many units in the last place a scale may go up or down."""
+_REACH = range(-4, 5)
+_STEPS = np.asarray(
+    sorted(product(_REACH, _REACH), key=lambda pair: (abs(pair[0]) + abs(pair[1]), pair)), np.int32
+)
+"""How many units in the last place the two scales go up or down, the nearest first."""
+_MOST_NEAR = 4096
+"""Pairs of codes near a tie up to which scales are looked for: more are ties everywhere."""
 _MOST_CELLS = 64
 _UNIT = 2.0**-24
 
@@ -49,8 +54,11 @@ class KernelMultiply(Multiply):
 
 
 Parts = tuple[Array, Array]
-Kernel = Callable[[Parts, tuple[np.float32, np.float32], int], Array]
-"""Unrounded results for pairs of codes and scales, all codes and zero points moved so far."""
+Kernel = Callable[[Parts, Parts, int], Array]
+"""Unrounded results [K, N] for N pairs of codes, with K pairs of scales [K, 1].
+
+All codes and zero points are moved so far.
+"""
 
 
 def moved_add(op: Add, a: TensorType, b: TensorType, moved: Add) -> Add | None:
@@ -62,7 +70,7 @@ def moved_add(op: Add, a: TensorType, b: TensorType, moved: Add) -> Add | None:
         return moved
     orders = _orders(a, b)
 
-    def kernel(codes: Parts, scales: tuple[np.float32, np.float32], offset: int) -> Array:
+    def kernel(codes: Parts, scales: Parts, offset: int) -> Array:
         ratios = [scale / op.out.scalar_scale for scale in scales]
         zeros = [np.float32(kind.params.scalar_zero_point + offset) for kind in (a, b)]
         zero = np.float32(op.out.scalar_zero_point + offset)
@@ -70,11 +78,11 @@ def moved_add(op: Add, a: TensorType, b: TensorType, moved: Add) -> Add | None:
         found = []
         for first, second in orders:
             start = zero - fused_multiply_add(
-                ratios[first], zeros[first], np.float32(ratios[second] * zeros[second])
+                ratios[first], zeros[first], ratios[second] * zeros[second]
             )
             inner = fused_multiply_add(raw[second], ratios[second], np.asarray(start))
             found.append(fused_multiply_add(raw[first], ratios[first], inner))
-        return np.concatenate(found)
+        return np.concatenate(found, axis=1)
 
     ratio = [float(k.params.scalar_scale) / float(op.out.scalar_scale) for k in (a, b)]
     codes = _near_ties(a.params, b.params, op.out, lambda x, y: x * ratio[0] + y * ratio[1],
@@ -90,12 +98,12 @@ def moved_multiply(op: Multiply, a: TensorType, b: TensorType, moved: Multiply) 
     if not qlinear_multiply_fits(a, b, op.out):
         return moved
 
-    def kernel(codes: Parts, scales: tuple[np.float32, np.float32], offset: int) -> Array:
+    def kernel(codes: Parts, scales: Parts, offset: int) -> Array:
         ratio = (scales[0] * scales[1]) / op.out.scalar_scale
         x, y = (c.astype(np.float32) - np.float32(k.params.scalar_zero_point)
                 for c, k in zip(codes, (a, b), strict=True))  # fmt: skip
         zero = np.float32(op.out.scalar_zero_point + offset)
-        return np.asarray((x * y) * np.float32(ratio) + zero)
+        return np.asarray((x * y) * ratio + zero)
 
     ratio = float(a.params.scalar_scale) * float(b.params.scalar_scale)
     ratio /= float(op.out.scalar_scale)
@@ -112,7 +120,7 @@ def pool_moves(op: AvgPool, x: TensorType) -> bool:
     if not has_windowed_kernel(op, x) or x.shape is None:
         return True
     sizes = static_shape(spatial_sizes(op, x.shape))
-    if sizes == op.kernel and not any(op.padding(sizes)):
+    if sizes is not None and sizes == op.kernel and not any(op.padding(sizes)):
         return True  # the arithmetic of the global pool
     cells = math.prod(op.kernel)
     if cells > _MOST_CELLS:
@@ -158,22 +166,20 @@ def _kernel_scales(
     kernel: Kernel, codes: Parts, kinds: Sequence[TensorType], out: QuantParams
 ) -> tuple[float, float] | tuple[()] | None:
     """Scales with which moved codes give the results of these; () for those of the types."""
-    given = (kinds[0].params.scalar_scale, kinds[1].params.scalar_scale)
-    wanted = np.clip(np.rint(kernel(codes, given, 0)), out.qmin, out.qmax) + OFFSET
-    for index, scales in enumerate(_nearby(*given)):
-        found = np.clip(np.rint(kernel(codes, scales, OFFSET)), 0, 255)
-        if np.array_equal(found, wanted):
-            return (float(scales[0]), float(scales[1])) if index else ()
+    a, b = (np.asarray([kind.params.scalar_scale]) for kind in kinds)
+    wanted = np.clip(np.rint(kernel(codes, (a[:, None], b[:, None]), 0)), out.qmin, out.qmax)
+    for steps in (np.zeros((1, 2), np.int32), _STEPS):
+        scales = _stepped(a, steps[:, :1]), _stepped(b, steps[:, 1:])
+        found = np.clip(np.rint(kernel(codes, scales, OFFSET)), 0, 255) - OFFSET
+        (fits,) = np.nonzero(np.all(found == wanted, axis=1))
+        if fits.size:
+            best = [float(scale[fits[0], 0]) for scale in scales]
+            return (best[0], best[1]) if len(steps) > 1 else ()
+        if codes[0].size > _MOST_NEAR:
+            break
     return None
 
 
-def _nearby(a: np.float32, b: np.float32) -> Iterator[tuple[np.float32, np.float32]]:
-    """Pairs of scales, the given ones first."""
-    steps = range(-_STEPS, _STEPS + 1)
-    for i, j in sorted(product(steps, steps), key=lambda pair: (abs(pair[0]) + abs(pair[1]), pair)):
-        yield _stepped(a, i), _stepped(b, j)
-
-
-def _stepped(scale: np.float32, steps: int) -> np.float32:
-    bits = scale.view(np.int32) + np.int32(steps)
-    return np.float32(bits.view(np.float32))
+def _stepped(scale: Array, steps: Array) -> Array:
+    """Scales so many units in the last place away."""
+    return (scale.view(np.int32) + steps).view(np.float32)
