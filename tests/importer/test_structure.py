@@ -46,11 +46,13 @@ def external(
 # -- external data ---------------------------------------------------------------------------------
 
 READ = """
-import resource, sys, time, intonnx
+import pathlib, resource, sys, time, intonnx
+from intonnx.cli.inspection import inspect_graph
 start = time.monotonic()
 graph = intonnx.import_model(sys.argv[1])
 found = intonnx.coverage(graph)
 str(graph)
+assert inspect_graph(graph, pathlib.Path(sys.argv[1])).int32_overflows is None
 print(found.integer, found.float, len(graph.constants["w0"]),
       resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.monotonic() - start)
 """

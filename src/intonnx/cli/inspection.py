@@ -22,6 +22,8 @@ _MEANING: dict[State, str] = {
 }
 _KINDS = 4
 """How many operator types are shown for each reason code."""
+_PROVEN = 1 << 28
+"""Larger weights, in bytes, are read for the ranges of sums only when these are asked for."""
 _DETAILS = 3
 """How many sentences are shown for each reason code; `--json` has them all."""
 
@@ -45,8 +47,10 @@ class Inspection(Record):
         inputs, outputs: the signature of the graph.
         counts: how many nodes of the model are in each state.
         integer_multiply_accumulate_share: products in integer nodes among all, 0 to 1.
-        int32_overflows: accumulating operators whose sums can leave int32, computed wider.
-        int16_saturations: accumulating operators whose products CPUs without VNNI can saturate.
+        int32_overflows: accumulating operators whose sums can leave int32, computed wider; None
+            where that would read very large weights and ranges were not asked for.
+        int16_saturations: accumulating operators whose products CPUs without VNNI can saturate;
+            None likewise.
         nodes: the state of every node of the model.
         ranges: what each accumulator can reach; None unless asked for.
     """
@@ -60,8 +64,8 @@ class Inspection(Record):
     outputs: tuple[Value, ...]
     counts: dict[State, int]
     integer_multiply_accumulate_share: float
-    int32_overflows: int
-    int16_saturations: int
+    int32_overflows: int | None
+    int16_saturations: int | None
     nodes: tuple[NodeCoverage, ...]
     ranges: tuple[AccumulatorRange, ...] | None
 
@@ -69,7 +73,8 @@ class Inspection(Record):
 def inspect_graph(graph: Graph, path: Path, *, ranges: bool = False) -> Inspection:
     """Collect the facts about a graph that came from this file, ranges only when asked for."""
     found, metadata = coverage(graph), graph.metadata
-    sums = accumulator_ranges(graph)
+    size = sum(array.nbytes for array in graph.constants.values())
+    sums = accumulator_ranges(graph) if ranges or size <= _PROVEN else None
     types = TypePrinter(())
     producer = [str(metadata.get(f"producer_{key}", "")) for key in ("name", "version")]
     return Inspection(
@@ -82,8 +87,10 @@ def inspect_graph(graph: Graph, path: Path, *, ranges: bool = False) -> Inspecti
         outputs=tuple(Value(name=n, type=types.type(graph.types[n])) for n in graph.outputs),
         counts={state: found.count(state) for state in _MEANING},
         integer_multiply_accumulate_share=found.integer_multiply_accumulate_share,
-        int32_overflows=sum(any(entry.int32_overflow) for entry in sums),
-        int16_saturations=sum(any(entry.int16_saturation) for entry in sums),
+        int32_overflows=None if sums is None else sum(any(entry.int32_overflow) for entry in sums),
+        int16_saturations=None
+        if sums is None
+        else sum(any(entry.int16_saturation) for entry in sums),
         nodes=found.nodes,
         ranges=sums if ranges else None,
     )
@@ -123,6 +130,8 @@ def show_coverage(inspection: Inspection) -> None:
 def range_lines(inspection: Inspection) -> list[str]:
     """A sentence for each of the two things that can happen to a sum, if it can."""
     lines: list[str] = []
+    if inspection.int32_overflows is None:
+        lines.append("what sums can reach is not proven: the weights are very large")
     if count := inspection.int32_overflows:
         what = "1 sum" if count == 1 else f"{count} sums"
         lines.append(f"{what} can leave int32: computed wider here")
