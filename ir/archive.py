@@ -32,7 +32,6 @@ from numpy.lib import format as npy
 from intonnx.ir.errors import IntonnxError, TextFailure
 from intonnx.ir.graph import Graph
 from intonnx.ir.text import parse, print_graph, weights_of
-from intonnx.ir.text.printer import typed_weights
 from intonnx.ir.types import Array, DType
 from intonnx.ir.verify import verify
 
@@ -69,8 +68,8 @@ def save(graph: Graph, path: str | os.PathLike[str]) -> None:
     it is too large or the file cannot be written; what was there before then stays.
     """
     verify(graph)
-    weights = {key: (array, kind) for key, array, kind in typed_weights(graph)}
-    names = [[key, "" if kind is None else kind.dtype.value] for key, (_, kind) in weights.items()]
+    weights = weights_of(graph)
+    names = [[key, graph.types[key].dtype.value] for key in weights]
     manifest = json.dumps({"format": FORMAT, "version": VERSION, "arrays": names}, indent=1)
     texts = {_MANIFEST: manifest.encode(), _TEXT: print_graph(graph).encode()}
     if len(weights) > MAX_ARRAYS or max(map(len, texts.values())) > MAX_TEXT:
@@ -79,10 +78,7 @@ def save(graph: Graph, path: str | os.PathLike[str]) -> None:
         for member, data in texts.items():
             archive.writestr(_info(member, zipfile.ZIP_DEFLATED), data)
         with archive.open(_info(_ARRAYS, zipfile.ZIP_STORED), "w", force_zip64=True) as stream:
-            stored = {
-                f"a{index}": _stored(array)
-                for index, array in enumerate(a for a, _ in weights.values())
-            }
+            stored = {f"a{index}": _stored(array) for index, array in enumerate(weights.values())}
             np.savez(stream, allow_pickle=False, **stored)
 
 

@@ -87,12 +87,9 @@ def _spell_other(value: object, types: TypePrinter) -> str:
 
 
 def read_attributes(
-    lexer: Lexer, arrays: Mapping[str, Array], body: Callable[[str], Graph]
+    lexer: Lexer, arrays: Mapping[str, Array], body: Callable[[], Graph]
 ) -> dict[str, Any]:
-    """The attributes in braces, if there are any; `body` reads a graph, given its attribute's name.
-
-    Raises TextFailure.
-    """
+    """The attributes in braces, if there are any; `body` reads a graph. Raises TextFailure."""
     found: dict[str, Any] = {}
     if not lexer.accept("{"):
         return found
@@ -103,7 +100,7 @@ def read_attributes(
         if key in found:
             raise lexer.failure(f"the attribute '{key}' is given twice", at)
         lexer.expect("=")
-        found[key] = body(key) if lexer.at("graph") else _read(lexer, arrays, DEPTH)
+        found[key] = body() if lexer.at("graph") else _read(lexer, arrays, DEPTH)
     return found
 
 

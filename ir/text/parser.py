@@ -17,7 +17,7 @@ from intonnx.ir.verify import misfit, verify
 from .arrays import read_array
 from .attributes import DEPTH, read_attributes
 from .lexer import Lexer
-from .printer import body_prefix, implied_by
+from .printer import implied_by
 from .types import build, fixed, read_scales, read_type
 
 # No string holds a bare line end, so this finds the section and nothing else.
@@ -40,15 +40,11 @@ def parse(text: str, weights: Mapping[str, Array] | None = None) -> Graph:
 
 
 class _Parser:
-    """Reads one graph; one more reads each body in it, from the same lexer.
+    """Reads one graph; one more reads each body in it, from the same lexer."""
 
-    The weights of a body have `prefix` before their names.
-    """
-
-    def __init__(self, lexer: Lexer, weights: Mapping[str, Array], prefix: str = "") -> None:
+    def __init__(self, lexer: Lexer, weights: Mapping[str, Array]) -> None:
         self._lexer = lexer
         self._weights = weights
-        self._prefix = prefix
         self._ops = registered_ops()
         self._depth = 0
         self._scales: dict[str, Array] = {}
@@ -66,9 +62,9 @@ class _Parser:
         self._verify(graph, start)
         return graph
 
-    def _body_graph(self, prefix: str) -> Graph:
-        """A graph among the attributes of a node."""
-        inner = _Parser(self._lexer, self._weights, self._prefix + prefix)
+    def _body_graph(self) -> Graph:
+        """A graph among the attributes of a node; its arrays are in the text."""
+        inner = _Parser(self._lexer, {})
         inner._scales, inner._depth = self._scales, self._depth + 1
         if inner._depth > DEPTH:
             raise self._lexer.failure("bodies lie too deep in bodies")
@@ -179,7 +175,7 @@ class _Parser:
         if lexer.accept("="):
             self._constants[key] = read_array(lexer, kind.dtype, shape)
             return
-        if (array := self._weights.get(self._prefix + key)) is None:
+        if (array := self._weights.get(key)) is None:
             raise lexer.failure(f"the array of the constant '{key}' is not among the weights", at)
         if (cause := misfit(array, kind)) is not None:
             raise lexer.failure(f"the constant '{key}': {cause}", at)
@@ -195,9 +191,7 @@ class _Parser:
             captured, fields["types"] = self._onnx_lists()
             operands += captured
             fields["captures"] = len(captured)
-        given = read_attributes(
-            self._lexer, self._scales, lambda name: self._body_graph(body_prefix(results, name))
-        )
+        given = read_attributes(self._lexer, self._scales, self._body_graph)
         implied = implied_by(self._result_types(results))
         if cls is OnnxOp:
             fields["attributes"] = given

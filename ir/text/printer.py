@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 
 from intonnx.ir.errors import TextFailure
-from intonnx.ir.graph import Graph, Node, Source, bodies_of
+from intonnx.ir.graph import Graph, Node, Source
 from intonnx.ir.op import Op
 from intonnx.ir.ops.onnx_op import OnnxOp
 from intonnx.ir.types import Array, DType, TensorType
@@ -29,25 +29,11 @@ def print_graph(graph: Graph) -> str:
 def weights_of(graph: Graph) -> dict[str, Array]:
     """The arrays that are not in the text of a graph: give them to `parse`.
 
-    Those of bodies inside have the way to the body in front of their names.
+    Those of bodies inside are in the text.
     """
-    return {key: array for key, array, _ in typed_weights(graph)}
-
-
-def typed_weights(graph: Graph) -> Iterator[tuple[str, Array, TensorType | None]]:
-    """Name, array and type of each of `weights_of`."""
-    for key, array in graph.constants.items():
-        if _inline(array, graph.types.get(key)) is None:
-            yield key, array, graph.types.get(key)
-    for node in graph.nodes:
-        for attribute, body in bodies_of(node.op).items():
-            prefix = body_prefix(node.results, attribute)
-            yield from ((prefix + key, array, kind) for key, array, kind in typed_weights(body))
-
-
-def body_prefix(results: Sequence[str], attribute: str) -> str:
-    """What stands before the names of the weights of a body."""
-    return f"{next(filter(None, results), '')}.{attribute}/"
+    return {
+        key: a for key, a in graph.constants.items() if _inline(a, graph.types.get(key)) is None
+    }
 
 
 def _inline(array: Array, kind: TensorType | None) -> str | None:
@@ -63,8 +49,11 @@ def _values(array: Array, kind: TensorType) -> str | None:
 
 
 class _Printer:
+    """Prints a graph; or, with the types of the graph around it, a body, whose arrays are shown."""
+
     def __init__(self, graph: Graph, types: TypePrinter | None = None) -> None:
         self._graph = graph
+        self._is_body = types is not None
         self._types = types or TypePrinter(graph.types)
 
     def _graph_lines(self) -> list[str]:
@@ -116,6 +105,8 @@ class _Printer:
     def _constant(self, key: str, array: Array) -> str:
         given = _inline(array, self._graph.types.get(key))
         line = f"  const {name('@', key)} : {self._type(key)}"
+        if given is None and self._is_body:
+            given = raw(array)
         return line if given is None else f"{line} = {given}"
 
     def _node(self, node: Node) -> str:

@@ -187,6 +187,7 @@ def test_exports(case: tuple[onnx.ModelProto, dict[str, Array]], form: str) -> N
 @pytest.mark.parametrize("case", FEEDS.values(), ids=list(FEEDS))
 def test_text_and_file(case: tuple[onnx.ModelProto, dict[str, Array]], tmp_path: Path) -> None:
     graph = intonnx.import_model(case[0])
+    assert parse(str(graph), graph.constants) == graph
     assert parse(str(graph), weights_of(graph)) == graph
     graph.save(tmp_path / "g.intonnx")
     assert intonnx.load(tmp_path / "g.intonnx") == graph
