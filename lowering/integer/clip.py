@@ -9,7 +9,7 @@ from intonnx.ir.ops.clip import Clip
 from .kernel import Context, Kernel, kernels
 
 
-@kernels.register(Clip)
+@kernels.register(Clip, elementwise=True)
 def clip(op: Clip, context: Context) -> Kernel:
     """A minimum and a maximum on integers."""
     kind = context.operand(0).dtype

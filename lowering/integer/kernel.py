@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from intonnx.ir.errors import CompileFailure
 from intonnx.ir.graph import Node
@@ -29,12 +29,15 @@ class Context:
         results: the types of the results.
         constants: the arrays of constant operands, None for all others.
         numerics: which arithmetic to follow.
+        followers: element-wise operators that the kernel applies to its only result while that is
+            in the cache, in turn, each with its own context; its result is then that of the last.
     """
 
     operands: tuple[TensorType | None, ...]
     results: tuple[TensorType, ...]
     constants: tuple[Array | None, ...]
     numerics: Numerics
+    followers: tuple[Follower, ...] = ()
 
     def operand(self, index: int) -> TensorType:
         """The type of an operand that must be there."""
@@ -51,6 +54,13 @@ class Context:
         return self.constants[index] if index < len(self.constants) else None
 
 
+class Follower(NamedTuple):
+    """An operator that reads what another one makes, and nothing else but constants."""
+
+    op: Op
+    context: Context
+
+
 Builder = Callable[[Any, Context], Kernel]
 BuilderT = TypeVar("BuilderT", bound=Builder)
 
@@ -60,15 +70,31 @@ class Kernels:
 
     def __init__(self) -> None:
         self._builders: dict[type[Op], Builder] = {}
+        self._channel_axes: dict[type[Op], int] = {}
+        self._elementwise: set[type[Op]] = set()
 
-    def register(self, *ops: type[Op]) -> Callable[[BuilderT], BuilderT]:
-        """Register `build(op, context) -> Kernel` for operator classes; twice raises ValueError."""
+    def register(
+        self, *ops: type[Op], channel_axis: int | None = None, elementwise: bool = False
+    ) -> Callable[[BuilderT], BuilderT]:
+        """Register `build(op, context) -> Kernel` for operator classes; twice raises ValueError.
+
+        Args:
+            ops: the operator classes.
+            channel_axis: given when the kernel applies `Context.followers`; their parameters may
+                vary along this axis of the result, and no other.
+            elementwise: whether each element of the result depends on one element of the first
+                operand, on constants and on parameters along an axis: such operators may follow.
+        """
 
         def decorate(build: BuilderT) -> BuilderT:
             for op in ops:
                 if op in self._builders:
                     raise ValueError(f"{op.name} has two kernels")
                 self._builders[op] = build
+                if channel_axis is not None:
+                    self._channel_axes[op] = channel_axis
+                if elementwise:
+                    self._elementwise.add(op)
             return build
 
         return decorate
@@ -76,6 +102,18 @@ class Kernels:
     def home(self, op: type[Op]) -> str:
         """The module of an operator class's kernel. Raises KeyError when there is none."""
         return self._builders[op].__module__
+
+    def channel_axis(self, op: Op) -> int | None:
+        """The axis along which parameters of followers may vary; None for one without any."""
+        return self._channel_axes.get(type(op))
+
+    def is_elementwise(self, op: Op) -> bool:
+        """Whether an operator may follow another one."""
+        return type(op) in self._elementwise
+
+    def follower(self, follower: Follower) -> Kernel:
+        """The kernel of an operator that follows."""
+        return self._builders[type(follower.op)](follower.op, follower.context)
 
     def build(self, node: Node, context: Context) -> Kernel:
         """The kernel of a node. Raises CompileFailure when its operator has none."""

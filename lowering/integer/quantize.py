@@ -37,7 +37,7 @@ def quantize(op: Quantize, context: Context) -> Kernel:
     return run
 
 
-@kernels.register(Dequantize)
+@kernels.register(Dequantize, elementwise=True)
 def dequantize(op: Dequantize, context: Context) -> Kernel:
     """An integer subtraction and one float32 product; scales of operands are joined first."""
     params = context.operand(0).quant
@@ -62,7 +62,7 @@ def dequantize(op: Dequantize, context: Context) -> Kernel:
     return run
 
 
-@kernels.register(Requantize)
+@kernels.register(Requantize, elementwise=True)
 def requantize(op: Requantize, context: Context) -> Kernel:
     """One multiplier for accumulators, a table for codes."""
     x = context.operand(0)
