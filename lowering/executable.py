@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,8 @@ from intonnx.ir.types import Array, DType, TensorType
 
 from . import integer
 from .control_flow import control_flow
-from .integer.kernel import Context, Kernel, kernels
+from .fusion import chains
+from .integer.kernel import Context, Follower, Kernel, kernels
 from .integer.onnx_op import is_plain
 from .numerics import Numerics, checked_numerics
 
@@ -24,6 +26,7 @@ from .numerics import Numerics, checked_numerics
 @dataclass(frozen=True)
 class _Step:
     node: Node
+    results: tuple[str, ...]
     kernel: Kernel
     last_uses: tuple[str, ...]
     """Values that nothing needs after this step."""
@@ -41,7 +44,15 @@ class Executable:
         self.graph = graph
         self.numerics = numerics
         self._constants = dict(graph.constants)
-        self._steps = _steps(graph, numerics)
+        integer.load_all()
+        self._steps = _steps(graph, numerics, tuple(chains(graph)))
+
+    @functools.cached_property
+    def _single_steps(self) -> tuple[_Step, ...]:
+        """Steps that make every value, for traces."""
+        if all(step.results == step.node.results for step in self._steps):
+            return self._steps
+        return _steps(self.graph, self.numerics, [(node,) for node in self.graph.nodes])
 
     def run(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
         """Compute the outputs.
@@ -76,9 +87,9 @@ class Executable:
         """
         values = self._bound(inputs)
         computed = dict(values)
-        for step in self._steps:
+        for step in self._single_steps:
             self._execute(step, values)
-            for name in filter(None, step.node.results):
+            for name in filter(None, step.results):
                 computed[name] = values[name]
                 if given is not None and name in given:
                     values[name] = given[name]
@@ -96,7 +107,7 @@ class Executable:
             raise error.located(node=node.label) from None
         except (ValueError, IndexError, ArithmeticError, MemoryError) as error:
             raise RunFailure(f"{type(error).__name__}: {error}", node=node.label) from None
-        made = zip(node.results, results, strict=False)
+        made = zip(step.results, results, strict=False)
         values.update({name: array for name, array in made if name})
 
 
@@ -114,17 +125,24 @@ def compile_graph(graph: Graph, numerics: str = "qlinear") -> Executable:
     return Executable(graph, checked_numerics(numerics))
 
 
-def _steps(graph: Graph, numerics: Numerics) -> tuple[_Step, ...]:
+def _steps(
+    graph: Graph, numerics: Numerics, parts: Sequence[tuple[Node, ...]]
+) -> tuple[_Step, ...]:
     last: dict[str, int] = {}
-    for index, node in enumerate(graph.nodes):
-        last.update(dict.fromkeys([*node.operands, *node.results], index))
+    for index, nodes in enumerate(parts):
+        last.update(dict.fromkeys([*nodes[0].operands, *nodes[-1].results], index))
     kept = {*graph.outputs, *graph.constants, ""}
     ends: defaultdict[int, list[str]] = defaultdict(list)
     for name in (name for name in last if name not in kept):
         ends[last[name]].append(name)
     return tuple(
-        _Step(node, node_kernel(graph, node, numerics), tuple(ends.get(index, ())))
-        for index, node in enumerate(graph.nodes)
+        _Step(
+            nodes[0],
+            nodes[-1].results,
+            node_kernel(graph, nodes[0], numerics, nodes[1:]),
+            tuple(ends.get(index, ())),
+        )
+        for index, nodes in enumerate(parts)
     )
 
 
@@ -144,8 +162,13 @@ def _context(graph: Graph, node: Node, numerics: Numerics) -> Context:
     )
 
 
-def node_kernel(graph: Graph, node: Node, numerics: Numerics) -> Kernel:
-    """The kernel of one operator. Raises CompileFailure, naming the node, when it has none."""
+def node_kernel(
+    graph: Graph, node: Node, numerics: Numerics, followers: Sequence[Node] = ()
+) -> Kernel:
+    """The kernel of one operator and of those that it applies to its result itself.
+
+    Raises CompileFailure, naming the node, when it has none.
+    """
     integer.load_all()
     if bodies := bodies_of(node.op):
         assert isinstance(node.op, OnnxOp)
@@ -156,7 +179,9 @@ def node_kernel(graph: Graph, node: Node, numerics: Numerics) -> Kernel:
 
         return reference_kernel(graph, node)
     try:
-        return kernels.build(node, _context(graph, node, numerics))
+        after = tuple(Follower(n.op, _context(graph, n, numerics)) for n in followers)
+        context = replace(_context(graph, node, numerics), followers=after)
+        return kernels.build(node, context)
     except IntonnxError as error:
         raise error.located(node=node.label) from None
     except (ValueError, TypeError) as error:

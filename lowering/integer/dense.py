@@ -11,16 +11,32 @@ import numpy as np
 from intonnx.ir.ops.dense import BatchMatMul, Dense
 from intonnx.ir.types import Array, TensorType
 
-from .exact import INT32_LIMIT, exact_product, largest_magnitude, product_of_unknown
+from .epilogue import Epilogue, epilogue
+from .exact import (
+    INT32_LIMIT,
+    accumulator_dtype,
+    exact_product,
+    largest_magnitude,
+    product_of_unknown,
+)
 from .kernel import Context, Kernel, kernels
+from .packed import CodeRange, PackedWeights
+from .products import multiply_rows
+
+_BLOCK_ELEMENTS = 1 << 16
+"""Sums of a block that is finished at once."""
 
 Rows = Callable[[np.dtype[Any]], Array]
 """The centred left side [..., M, K] in a float type."""
 
 
-@kernels.register(Dense, BatchMatMul)
+@kernels.register(Dense, BatchMatMul, channel_axis=-1)
 def matrix_product(op: Dense | BatchMatMul, context: Context) -> Kernel:
     """The right side is packed at compile time when it and its zero point are constant."""
+    after = epilogue(context, -1)
+    fixed = _fixed_product(context, after)
+    if fixed is not None:
+        return fixed
     a, b = context.operand(0), context.operand(1)
     multiply = _product(a, b, context)
 
@@ -41,7 +57,53 @@ def matrix_product(op: Dense | BatchMatMul, context: Context) -> Kernel:
             sums = sums[..., 0, :] if right.ndim > 1 else sums[..., 0]
         if bias is not None:
             sums += bias
-        return (sums,)
+        return (_finished(sums, after) if context.followers else sums,)
+
+    return run
+
+
+def _finished(sums: Array, after: Epilogue) -> Array:
+    """The results of the epilogue for sums [..., N]."""
+    dtype, channels = sums.dtype, sums.shape[-1] if sums.ndim else 1
+    out = np.empty(sums.shape, after.dtype(dtype))
+    if out.size:
+        rows, target = np.ascontiguousarray(sums).reshape(-1, channels), out.reshape(-1, channels)
+        count = max(1, _BLOCK_ELEMENTS // channels)
+        with np.errstate(over="ignore", under="ignore"):
+            for start in range(0, len(rows), count):
+                block = slice(start, start + count)
+                after.apply(rows[block], target[block], dtype)
+    return out
+
+
+def _fixed_product(context: Context, after: Epilogue) -> Kernel | None:
+    """The kernel for one constant matrix and a bias of columns, in blocks of rows.
+
+    None for other operands: vectors, several matrices, zero points of rows or at run time.
+    """
+    a, matrix, bias = context.operand(0), context.constant(1), context.constant(2)
+    known = matrix is not None and matrix.ndim == 2 and (bias is not None or not context.has(2))
+    if not known or a.quant is None or (a.rank or 0) < 2 or context.operand(1).quant is None:
+        return None
+    assert matrix is not None
+    if bias is not None:
+        if bias.ndim > 1 and any(size > 1 for size in bias.shape[:-1]):
+            return None
+        bias = np.broadcast_to(bias.reshape(-1).astype(np.int64), (1, matrix.shape[1]))
+    centred = _centred(matrix, context.operand(1).params.zero_point, np.dtype(np.int64))
+    zero = a.params.scalar_zero_point
+    codes = CodeRange(a.params.qmin, a.params.qmax, zero)
+    weights = PackedWeights(centred[None], bias, codes, rounded=after.rounded)
+    dtype = accumulator_dtype(weights.bound)
+
+    def run(operands: Sequence[Any]) -> tuple[Array, ...]:
+        x: Array = operands[0]
+        out = np.empty((*x.shape[:-1], matrix.shape[1]), after.dtype(dtype))
+        if out.size:
+            rows, results = x.reshape(-1, x.shape[-1]), out.reshape(-1, matrix.shape[1])
+            with np.errstate(over="ignore", under="ignore"):
+                multiply_rows(weights, rows, zero, results, after, dtype)
+        return (out,)
 
     return run
 

@@ -55,7 +55,6 @@ class PackedWeights:
     """Centred weights [G, K, O] and biases [G, O] of G groups, packed for one kind of columns.
 
     Attributes:
-        subtracted: whether columns hold code - zero, and not raw codes.
         rows: how many rows a block should have.
         columns_dtype: the type of columns: float32, float64 or int64.
         bound: the largest |sum|, biases included.
@@ -80,7 +79,7 @@ class PackedWeights:
             raw = _Layout(w, shifted, *codes.raw())
             if codes.zero == 0 or raw.cost <= centred.cost:
                 chosen = raw
-        self.subtracted = chosen is centred and codes.zero != 0
+        self._subtracted = chosen is centred and codes.zero != 0
         self.columns_dtype = chosen.dtype
         self._parts = chosen.parts
         self._packed = chosen.packed()
@@ -103,8 +102,13 @@ class PackedWeights:
         groups, _, outputs = self._shape
         return np.empty((groups, rows, outputs), self.sums_dtype)
 
-    def multiply(self, columns: Array, out: Array) -> None:
-        """The sums of columns [G, rows, K + 1] into `out` [G, rows, O]."""
+    def multiply(self, columns: Array, out: Array, x_zero: int) -> None:
+        """The sums of columns [G, rows, K + 1] of codes into `out` [G, rows, O].
+
+        Columns are given up. `x_zero` is the zero point of the codes.
+        """
+        if self._subtracted and x_zero:
+            columns[..., :-1] -= columns.dtype.type(x_zero)
         if len(self._packed) == 1:
             np.matmul(columns, self._packed[0], out=out)
             return

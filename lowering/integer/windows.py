@@ -9,9 +9,6 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from intonnx.ir.types import Array
 
-_BLOCK_ELEMENTS = 1 << 21
-"""Windows are gathered in blocks of about this many elements, so that memory stays bounded."""
-
 
 def windows_of(
     x: Array, kernel: Sequence[int], strides: Sequence[int], dilations: Sequence[int]
@@ -47,14 +44,15 @@ def padded(x: Array, pads: Sequence[int], fill: float, dtype: np.dtype[np.generi
     return out
 
 
-def blocks(shape: Sequence[int], row_elements: int) -> Iterator[tuple[slice, slice]]:
-    """Ranges of images and of rows that cut `shape` = [N, rows, ...] into pieces of bounded size.
+def blocks(shape: Sequence[int], places: int, most: int) -> Iterator[tuple[slice, slice]]:
+    """Ranges of images and of rows that cut `shape` = [N, rows, ...] into pieces.
 
-    `row_elements` is the number of elements that one row of one image takes when gathered.
+    Each row has this many places, each piece at most `most` of them but at least one row. A piece
+    is part of one image, or whole images.
     """
     images, rows = shape[0], shape[1]
-    together = max(1, _BLOCK_ELEMENTS // max(1, rows * row_elements))
-    height = rows if together > 1 else max(1, _BLOCK_ELEMENTS // max(1, row_elements))
+    together = max(1, most // max(1, rows * places))
+    height = rows if together > 1 else max(1, most // max(1, places))
     for image in range(0, images, together):
         for row in range(0, rows, max(1, height)):
             yield slice(image, image + together), slice(row, row + height)
