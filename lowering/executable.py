@@ -42,7 +42,7 @@ class Executable:
 
     def __init__(self, graph: Graph, numerics: Numerics) -> None:
         self.graph = graph
-        self.numerics = numerics
+        self.numerics: Numerics = numerics
         self._constants = dict(graph.constants)
         integer.load_all()
         self._steps = _steps(graph, numerics, tuple(chains(graph)))

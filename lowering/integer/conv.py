@@ -82,9 +82,7 @@ class _Packed:
         self._dtype = accumulator_dtype(self._weights.bound)
         self._depthwise = None
         if groups > 1 and w.shape[:2] == (groups, 1) and len(self._kernel) <= 2:
-            self._depthwise = DepthwiseWeights(
-                matrix[:, :, 0], offsets, op, self._kernel[-1], _codes(x)
-            )
+            self._depthwise = DepthwiseWeights(matrix[:, :, 0], offsets, op, w.shape[-1], _codes(x))
 
     def run(self, x: Array, x_zero: int) -> Array:
         """Results [N, O, *spatial] of the epilogue for codes [N, C, *spatial]."""
