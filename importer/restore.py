@@ -113,7 +113,8 @@ def _requantized(
         _scalar(graph, f"{result}.zero{i}", np.asarray(zero).astype(kind))
         for i, (zero, kind) in enumerate(zip((move.zero, move.to_zero), types, strict=True))
     ]
-    real = f"{result}.real"
+    # The export has a value of the name `.real` where it dequantizes the result.
+    real = f"{result}.between"
     return [
         helper.make_node("DequantizeLinear", [move.source, scale, zeros[0]], [real]),
         helper.make_node("QuantizeLinear", [real, scale, zeros[1]], [result]),
