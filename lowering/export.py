@@ -11,10 +11,10 @@ from onnx import helper
 
 from intonnx.ir.errors import ExportFailure
 from intonnx.ir.graph import Graph
-from intonnx.protos import proto_of
 
 from . import qlinear
 from .changes import properties_of
+from .descriptions import described_value
 from .explanation import InexactNode, inexact_nodes
 from .limits import with_explicit_limits
 from .qlinear.emitter import Emitter, Form, Runtime, tensor_proto
@@ -52,9 +52,10 @@ def to_onnx(
     form: Form = "qlinear",
     runtime: Runtime = "onnxruntime",
     cpu: Cpu = "x86",
+    opset: int | None = None,
 ) -> onnx.ModelProto:
     """The graph as an ONNX model that passes the onnx checker; see `export`."""
-    return export(graph, form, runtime, cpu).model
+    return export(graph, form, runtime, cpu, opset).model
 
 
 def export(
@@ -62,6 +63,7 @@ def export(
     form: Form = "qlinear",
     runtime: Runtime = "onnxruntime",
     cpu: Cpu = "x86",
+    opset: int | None = None,
 ) -> Export:
     """The graph as an ONNX model that passes the onnx checker, and what was done to it.
 
@@ -74,9 +76,11 @@ def export(
             bytes on every machine. "x86" makes s8 activations u8 (code + 128, zero point + 128),
             and s8 weights where sums of u8 times s8 codes can saturate on CPUs without VNNI;
             "x86-vnni" the activations only; "arm" leaves both as they are. No value changes.
+        opset: of ai.onnx; the model's own, or the oldest that the codes need, unless given.
 
     Raises:
-        ExportFailure: an operator cannot be written in this form, or an argument is unknown.
+        ExportFailure: an operator cannot be written in this form or at this opset, or an argument
+            is unknown.
     """
     for value, known in ((form, Form), (runtime, Runtime), (cpu, Cpu)):
         if value not in get_args(known):
@@ -85,7 +89,8 @@ def export(
     graph = with_explicit_limits(graph)
     before = graph
     graph, steps = shaped(graph, form, runtime, cpu)
-    out = Emitter(graph, form, runtime, export_opset(graph), pairs_saturate=cpu == "x86")
+    version = export_opset(graph, opset)
+    out = Emitter(graph, form, runtime, version, pairs_saturate=cpu == "x86")
     write_nodes(graph, out)
     return Export(_model(graph, before, out), steps, graph, form, cpu)
 
@@ -94,7 +99,6 @@ def _model(graph: Graph, before: Graph, out: Emitter) -> onnx.ModelProto:
     for name in graph.outputs:
         out.operand(name)
     metadata: Mapping[str, object] = graph.metadata
-    docs = metadata.get("value_docs", {})
     initializers = list(out.initializers.values())
     initializers += [
         tensor_proto(a, name, graph.types[name].dtype) for name, a in graph.defaults.items()
@@ -102,8 +106,8 @@ def _model(graph: Graph, before: Graph, out: Emitter) -> onnx.ModelProto:
     proto = helper.make_graph(
         out.nodes,
         graph.name,
-        [_value(graph, name, docs) for name in graph.inputs],
-        [_value(graph, name, docs) for name in graph.outputs],
+        [described_value(graph, name) for name in graph.inputs],
+        [described_value(graph, name) for name in graph.outputs],
         initializers,
         doc_string=str(metadata.get("graph_doc", "")),
         value_info=_inner_values(graph, out),
@@ -129,17 +133,12 @@ def _model(graph: Graph, before: Graph, out: Emitter) -> onnx.ModelProto:
     return model
 
 
-def _value(graph: Graph, name: str, docs: object) -> onnx.ValueInfoProto:
-    doc = docs.get(name, "") if isinstance(docs, dict) else ""
-    return helper.make_value_info(name, proto_of(graph.types[name]), doc_string=doc)
-
-
 def _inner_values(graph: Graph, out: Emitter) -> list[onnx.ValueInfoProto]:
     """The types of the values of the IR in between: not every operator's can be inferred."""
     made = (name for node in out.nodes for name in node.output)
     kinds = ((name, graph.types.get(name)) for name in made if name not in graph.outputs)
     return [
-        helper.make_value_info(name, proto_of(kind))
+        described_value(graph, name)
         for name, kind in kinds
         if kind is not None and kind.shape is not None
     ]

@@ -21,6 +21,8 @@ def means_the_same(op: OnnxOp, opset: int) -> bool:
     """Whether an ai.onnx operator has the same inputs, attributes and defaults at two opsets."""
     if op.domain or op.version == opset or not onnx.defs.has(op.op_type):
         return True
+    if not onnx.defs.has(op.op_type, max_inclusive_version=opset):
+        return False
     old, new = (signature(op.op_type, version) for version in (op.version, opset))
     return old == new
 
@@ -37,6 +39,8 @@ def converted(
     op = node.op
     assert isinstance(op, OnnxOp)
     refusal = f"{op.title} of opset {op.version} cannot be written at opset {opset}"
+    if not onnx.defs.has(op.op_type, max_inclusive_version=opset):
+        raise ExportFailure(f"{refusal}: there it does not exist")
     if op.op_type in _NOT_CONVERTED:
         raise ExportFailure(f"{refusal}: the onnx package has no conversion")
     names = list(dict.fromkeys(name for name in node.operands if name))

@@ -139,6 +139,16 @@ def test_compile_takes_form_and_runtime(invoke: Invoke, model: Path, tmp_path: P
         assert {entry.domain for entry in loaded.opset_import} == {""}
 
 
+def test_compile_takes_an_opset(invoke: Invoke, model: Path, tmp_path: Path) -> None:
+    out = tmp_path / "m.onnx"
+    assert invoke("compile", model, "-o", out, "--opset", 21).exit_code == 0
+    assert {entry.version for entry in onnx.load(out).opset_import if not entry.domain} == {21}
+    refused = invoke("compile", model, "-o", tmp_path / "n.onnx", "--opset", 11)
+    assert refused.exit_code == 2
+    assert "opset 11 cannot be written" in refused.stderr
+    assert not (tmp_path / "n.onnx").exists()
+
+
 def test_compile_says_what_it_changed(invoke: Invoke, model: Path, tmp_path: Path) -> None:
     result = invoke("compile", model, "-o", tmp_path / "m.onnx", "--cpu", "arm", "--explain")
     nodes = len(onnx.load(model).graph.node), len(onnx.load(tmp_path / "m.onnx").graph.node)

@@ -123,6 +123,11 @@ def compile(  # noqa: A001
         typer.Option(help="For onnx: the processor that onnxruntime is to be fast and exact on; "
                           "x86 is also exact on those with VNNI (default x86)."),
     ] = None,
+    opset: Annotated[
+        int | None,
+        typer.Option(help="For onnx: the opset of ai.onnx (default: the model's own where its "
+                          "codes can be written at it)."),
+    ] = None,
     explain: Annotated[
         bool,
         typer.Option("--explain", help="For onnx: name the operators whose kernels do not promise "
@@ -140,12 +145,15 @@ def compile(  # noqa: A001
     target = target or ("integer" if output.suffix in (".intonnx", ".pyz") else "onnx")
     if target == "onnx" and numerics is not None:
         raise typer.BadParameter("--numerics goes with --target integer")
-    if target == "integer" and (explain or {form, runtime, cpu} != {None}):
-        raise typer.BadParameter("--form, --runtime, --cpu and --explain go with --target onnx")
+    if target == "integer" and (explain or {form, runtime, cpu, opset} != {None}):
+        raise typer.BadParameter(
+            "--form, --runtime, --cpu, --opset and --explain go with --target onnx"
+        )
     check_output(output, model)
     if target == "onnx":
         target_runtime = runtime or "onnxruntime"
-        write_onnx(model, output, form or "qlinear", target_runtime, cpu or "x86", explain=explain)
+        target_form, target_cpu = form or "qlinear", cpu or "x86"
+        write_onnx(model, output, target_form, target_runtime, target_cpu, opset, explain=explain)
     elif output.suffix == ".pyz":
         write_standalone(model, output, numerics or "qlinear")
     else:

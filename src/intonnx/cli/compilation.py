@@ -29,12 +29,13 @@ NUMERICS_KEY = "numerics"
 
 
 def write_onnx(
-    model: Path, output: Path, form: Form, runtime: Runtime, cpu: Cpu, *, explain: bool
-) -> None:
+    model: Path, output: Path, form: Form, runtime: Runtime, cpu: Cpu, opset: int | None,
+    *, explain: bool,
+) -> None:  # fmt: skip
     """Write the model as ONNX. Raises IntonnxError; then there is no new file."""
     with working("compiling"), about(model):
         graph = open_graph(model)
-        exported = export(graph, form, runtime, cpu)
+        exported = export(graph, form, runtime, cpu, opset)
     with replacing(output) as file:
         file.write(exported.model.SerializeToString())
     before, after = _original(model), exported.model.graph.node
