@@ -41,8 +41,9 @@ def _moved_values(before: Graph, after: Graph) -> dict[str, Stored]:
     found: dict[str, Stored] = {}
 
     def note(name: str, source: str) -> None:
-        zero = before.types[source].params.scalar_zero_point
-        found[name] = Stored(name=source, storage=before.types[source].dtype, zero=(zero,))
+        zeros = np.ravel(before.types[source].params.zero_point)
+        storage = before.types[source].dtype
+        found[name] = Stored(name=source, storage=storage, zero=tuple(zeros.tolist()))
 
     for name, kind in after.types.items():
         source = name if name in before.types else name.rpartition(".u8")[0]
