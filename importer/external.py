@@ -140,7 +140,7 @@ def _resolved(name: str, location: str, folder: Path) -> Path:
     try:
         path = (folder / location).resolve()
         found = path.is_file()
-    except (OSError, ValueError):  # no name of a file
+    except (OSError, RuntimeError, ValueError):  # no name of a file, or a loop of links
         path, found = folder / location, False
     if not location or not path.is_relative_to(folder):
         raise FileFailure(

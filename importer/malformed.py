@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from contextlib import contextmanager
 
-from intonnx.ir.errors import IntonnxError, ModelFailure
-
-_STUMBLES = (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError)
+from intonnx.ir.errors import STUMBLES, IntonnxError, ModelFailure
 
 
 @contextmanager
@@ -21,7 +19,7 @@ def reading(label: str) -> Generator[None, None, None]:
         yield
     except IntonnxError as error:
         raise error.located(node=label) from None
-    except _STUMBLES as error:
+    except STUMBLES as error:
         details = (str(error) or type(error).__name__).splitlines()
         cause = f"the node is malformed: {type(error).__name__}: {', '.join(details[:3])}"
         raise ModelFailure(cause, node=label) from error

@@ -4,6 +4,14 @@ from __future__ import annotations
 
 from typing import Self
 
+STUMBLES = (ArithmeticError, AssertionError, AttributeError, LookupError, MemoryError, TypeError,
+            ValueError)  # fmt: skip
+"""What code that was written for valid operators raises on one that no rule asked about."""
+
+
+LONGEST = 1200
+"""The largest number of characters of one part of a message; a longer one loses its middle."""
+
 
 class IntonnxError(Exception):
     """The common base: a cause, and where it was found.
@@ -29,7 +37,14 @@ class IntonnxError(Exception):
     def __str__(self) -> str:
         where = [self.file] if self.file else []
         where += [f"node {self.node}"] if self.node else []
-        return ": ".join([*where, " ".join(self.cause.split())])
+        return ": ".join(map(_shown, [*where, " ".join(self.cause.split())]))
+
+
+def _shown(text: str) -> str:
+    """Names come from strangers: no control characters reach a terminal, and no page of text."""
+    if len(text) > LONGEST:
+        text = f"{text[: LONGEST // 2]} ... {text[-LONGEST // 2 :]}"
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
 class ImportFailure(IntonnxError):

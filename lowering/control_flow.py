@@ -11,11 +11,17 @@ from typing import Any
 
 import numpy as np
 
+from intonnx.ir.errors import CompileFailure, RunFailure
 from intonnx.ir.graph import Graph
 from intonnx.ir.ops.onnx_op import OnnxOp
 from intonnx.ir.types import Array
 
 from .integer.kernel import Kernel
+
+MAX_TURNS = 1 << 24
+"""The largest number of turns of a Loop: beyond it, a model is taken for one that never ends."""
+
+_BODIES = {"If": ("then_branch", "else_branch"), "Loop": ("body",), "Scan": ("body",)}
 
 Run = Callable[[Sequence[Any]], list[Any]]
 """A body: values for its inputs in order, to those of its outputs."""
@@ -23,7 +29,11 @@ Compile = Callable[[Graph], Run]
 
 
 def control_flow(op: OnnxOp, bodies: dict[str, Graph], compile_body: Compile) -> Kernel:
-    """The kernel of an operator with these bodies."""
+    """The kernel of an operator with these bodies. Raises CompileFailure when one is missing."""
+    wanted = _BODIES.get(op.op_type, ())
+    if not wanted or any(name not in bodies for name in wanted):
+        has, needs = ", ".join(bodies), ", ".join(wanted) or "none"
+        raise CompileFailure(f"the operator has the bodies {has}, and needs {needs}")
     runs = {name: compile_body(body) for name, body in bodies.items()}
     if op.op_type == "If":
         return _branch(op, runs["then_branch"], runs["else_branch"])
@@ -71,7 +81,11 @@ def _loop(op: OnnxOp, body: Graph, turn: Run) -> Kernel:
 
 
 def _turns(most: Any) -> Iterator[int]:
-    return itertools.count() if most is None else iter(range(int(np.asarray(most).item())))
+    turns = itertools.count() if most is None else range(int(np.asarray(most).item()))
+    for index in turns:
+        if index >= MAX_TURNS:
+            raise RunFailure(f"the loop has not ended after {MAX_TURNS} turns")
+        yield index
 
 
 def _scan(op: OnnxOp, body: Graph, turn: Run) -> Kernel:

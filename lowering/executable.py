@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from intonnx.ir.errors import CompileFailure, IntonnxError, RunFailure
+from intonnx.ir.errors import STUMBLES, CompileFailure, IntonnxError, RunFailure
 from intonnx.ir.graph import Graph, Node, bodies_of
 from intonnx.ir.ops.onnx_op import OnnxOp
 from intonnx.ir.types import Array, DType, TensorType
@@ -105,8 +105,13 @@ class Executable:
             results = step.kernel([values[name] if name else None for name in node.operands])
         except IntonnxError as error:
             raise error.located(node=node.label) from None
-        except (ValueError, IndexError, ArithmeticError, MemoryError) as error:
-            raise RunFailure(f"{type(error).__name__}: {error}", node=node.label) from None
+        except STUMBLES as error:
+            raise RunFailure(f"{type(error).__name__}: {error}", node=node.label) from error
+        if any(step.results[len(results) :]):
+            raise RunFailure(
+                f"the operator has {len(results)} results, the node {len(step.results)}",
+                node=node.label,
+            )
         made = zip(step.results, results, strict=False)
         values.update({name: array for name, array in made if name})
 
@@ -170,22 +175,22 @@ def node_kernel(
     Raises CompileFailure, naming the node, when it has none.
     """
     integer.load_all()
-    if bodies := bodies_of(node.op):
-        assert isinstance(node.op, OnnxOp)
-        return control_flow(node.op, bodies, lambda body: _body(body, numerics))
-    if needs_onnx(graph, node):
-        # Only graphs with float operators need onnx at run time.
-        from .reference import reference_kernel
-
-        return reference_kernel(graph, node)
     try:
+        if bodies := bodies_of(node.op):
+            assert isinstance(node.op, OnnxOp)
+            return control_flow(node.op, bodies, lambda body: _body(body, numerics))
+        if needs_onnx(graph, node):
+            # Only graphs with float operators need onnx at run time.
+            from .reference import reference_kernel
+
+            return reference_kernel(graph, node)
         after = tuple(Follower(n.op, _context(graph, n, numerics)) for n in followers)
         context = replace(_context(graph, node, numerics), followers=after)
         return kernels.build(node, context)
     except IntonnxError as error:
         raise error.located(node=node.label) from None
-    except (ValueError, TypeError) as error:
-        raise CompileFailure(str(error), node=node.label) from None
+    except STUMBLES as error:
+        raise CompileFailure(f"{type(error).__name__}: {error}", node=node.label) from error
 
 
 def _body(graph: Graph, numerics: Numerics) -> Callable[[Sequence[Any]], list[Any]]:

@@ -18,7 +18,7 @@ from .arrays import read_base64, shortest
 from .lexer import Lexer, quoted, word
 from .types import DTYPES, TypePrinter, build, read_quant, read_type
 
-DEPTH = 16
+DEPTH = 40
 """How deep lists may lie in lists."""
 _WORDS = {"none": None, "true": True, "false": False}
 

@@ -9,6 +9,7 @@ from typing import Any, cast
 
 from intonnx.ir.errors import IntonnxError
 from intonnx.ir.graph import Graph, Node, Refusal, Source
+from intonnx.ir.metadata import metadata_fault
 from intonnx.ir.op import Op, registered_ops
 from intonnx.ir.ops.onnx_op import OnnxOp
 from intonnx.ir.types import Array, TensorType
@@ -328,5 +329,8 @@ class _Parser:
             raise lexer.failure(f"the metadata is not JSON: {error}", at) from None
         if not isinstance(found, dict):
             raise lexer.failure("the metadata is not a JSON object", at)
+        metadata = cast("dict[str, Any]", found)
+        if (fault := metadata_fault(metadata)) is not None:
+            raise lexer.failure(f"in the metadata {fault}", at)
         lexer.seek(end)
-        return cast("dict[str, Any]", found)
+        return metadata

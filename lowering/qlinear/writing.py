@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from intonnx.ir.errors import IntonnxError
+from intonnx.ir.errors import STUMBLES, ExportFailure, IntonnxError
 from intonnx.ir.graph import Graph, Node
 from intonnx.ir.ops.quantize import Dequantize, Requantize
 
@@ -30,6 +30,9 @@ def _emit(node: Node, sums: Node | None, out: Emitter) -> None:
             emitters.emit(found, out)
         except IntonnxError as error:
             raise error.located(node=found.label) from None
+        except STUMBLES as error:
+            cause = f"{type(error).__name__}: {error}"
+            raise ExportFailure(cause, node=found.label) from error
 
 
 def _only_reader(node: Node, graph: Graph) -> Node | None:

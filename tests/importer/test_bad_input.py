@@ -372,3 +372,13 @@ def test_functions_that_inline_to_too_many_nodes() -> None:
     bad.opset_import.append(imports[1])
     bad.functions.extend(functions)
     assert "functions inlined" in failure(bad)
+
+
+def test_names_of_strangers_are_shown_without_control_characters() -> None:
+    message = failure(model([helper.make_node("Relu", ["\x1b[31m\u202ehere"], ["y"])]))
+    assert message.isprintable()
+    assert "\\x1b[31m\\u202ehere" in message
+
+
+def test_a_page_of_a_name_is_shortened() -> None:
+    assert len(failure(model([helper.make_node("Relu", ["n" * 50_000], ["y"])]))) < 4000

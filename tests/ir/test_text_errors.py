@@ -141,3 +141,19 @@ def test_a_damaged_text_is_read_or_refused(data: st.DataObject) -> None:
         again(graph)
         return
     assert re.match(r"line \d+, column \d+: .", found)
+
+
+@pytest.mark.parametrize(
+    ("entry", "fault"),
+    [
+        ('"opsets": 17', "'opsets'"),
+        ('"opsets": {"": 9999999999}', "'opsets'"),
+        ('"opsets": {"": "x"}', "'opsets'"),
+        ('"ir_version": 1e3', "'ir_version'"),
+        ('"properties": {"a": 1}', "'properties'"),
+        ('"doc": []', "'doc'"),
+    ],
+)
+def test_metadata_that_an_export_cannot_read(entry: str, fault: str) -> None:
+    with pytest.raises(TextFailure, match=fault):
+        parse("graph @g(%x: f32[]) -> (%x: f32[]) {\n}\nmetadata {" + entry + "}")
