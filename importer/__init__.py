@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from intonnx.ir.changes import Changes
 from intonnx.ir.errors import IntonnxError, ModelFailure
 from intonnx.ir.graph import Graph
 from intonnx.ir.rewriter import Rewriter
 from intonnx.ir.verify import verify
 
-from .load import ModelSource, load_model
+from .load import LoadedModel, ModelSource, load_model
 from .qdq.collect import collect
 from .restore import changes_of, restored, with_true_scales
 from .translate import translate
@@ -26,15 +27,25 @@ def import_model(source: ModelSource, *, literal: bool = False) -> Graph:
     model = load_model(source)
     changes = None if literal else changes_of(model)
     try:
-        finish = _literal if literal else collect
-        loaded = model if changes is None else with_true_scales(model, changes)
-        graph = finish(translate(loaded, finish))
-        if changes is not None:
-            graph = restored(graph, changes)
-        verify(graph)
+        graph = None if changes is None else _undone(model, changes)
+        if graph is None:
+            finish = _literal if literal else collect
+            graph = finish(translate(model, finish))
+            verify(graph)
     except IntonnxError as error:
         error = error if isinstance(error, ModelFailure) else _as_model_failure(error)
         raise error.located(file=model.file) from None
+    return graph
+
+
+def _undone(model: LoadedModel, changes: Changes) -> Graph | None:
+    """The graph before an export changed it; None where the metadata that say so do not fit."""
+    try:
+        graph = restored(collect(translate(with_true_scales(model, changes), collect)), changes)
+        verify(graph)
+    except (IntonnxError, ValueError, ArithmeticError, LookupError):
+        # Anybody may have written the metadata: the model itself is what counts.
+        return None
     return graph
 
 

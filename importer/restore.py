@@ -29,6 +29,8 @@ from .load import LoadedModel
 
 _NEARLY = 1e-6
 """How far a kernel's scale may be from the true one, relatively: 8 units in the last place."""
+_SMALLEST = 2.0**-100
+"""Codes times a scale from here to its reciprocal are exact in float32."""
 _BINARY = ("QLinearAdd", "QLinearMul")
 
 
@@ -99,6 +101,8 @@ def _is_move(
     first = makers.get(add.input[0])
     if first is None or first.op_type != "Cast" or list(first.input) != [move.source]:
         return False
+    if not _SMALLEST < move.scale < 1 / _SMALLEST:
+        return False
     offset = numpy_helper.to_array(known[add.input[1]])
     return offset.size == 1 and abs(int(offset.item())) == OFFSET == abs(move.to_zero - move.zero)
 
@@ -137,26 +141,31 @@ class _Restoration:
         self._storage = storage
         self._back = {
             name for name, old in storage.items()
-            if name in graph.types and self._shifts(name, graph.types[name], old)
+            if name in graph.types and self._shifts(name, old)
         }  # fmt: skip
         for node in graph.nodes:
             # The same codes: narrower ranges of the export come back as casts.
             if isinstance(node.op, StorageCast) and node.operands[0] in self._back:
-                self._back.add(node.results[0])
+                self._back.update(filter(self._may_shift, node.results))
         self._types = dict(graph.types)
         self._constants = dict(graph.constants)
         self._tables: dict[str, Array] = {}
 
-    def _shifts(self, name: str, kind: TensorType, old: Stored) -> bool:
+    def _shifts(self, name: str, old: Stored) -> bool:
         """Whether a value is an activation whose codes go down by 128, or a constant beside one."""
         weights = name in self._graph.constants and all(
             isinstance(node.op, WEIGHTED) and node.operands.count(name) == 1
             and node.operands[1] == name
             for node in self._graph.users.get(name, ())
         )  # fmt: skip
+        return old.storage is DType.I8 and not weights and self._may_shift(name)
+
+    def _may_shift(self, name: str) -> bool:
+        """Whether a value is quantized in u8 with one zero point, and no caller sees its type."""
+        kind = self._graph.types[name]
         ends = {*self._graph.inputs, *self._graph.outputs}
-        signed = old.storage is DType.I8 and kind.dtype is DType.U8 and kind.quant is not None
-        return signed and not weights and name not in ends and kind.params.per_tensor
+        u8 = kind.dtype is DType.U8 and kind.quant is not None and kind.params.per_tensor
+        return u8 and name not in ends
 
     def graph(self) -> Graph:
         """The graph with activations and weights back in their types."""
@@ -231,11 +240,20 @@ def _stored_params(params: QuantParams, old: Stored) -> QuantParams | None:
 
 def _stored_codes(codes: Array, params: QuantParams, to: QuantParams) -> Array | None:
     """The codes that mean the same with other zero points, if they are in range."""
-    rank = codes.ndim
-    shifted = codes.astype(np.int64) - params.along(rank)[1] + to.along(rank)[1]
+    shifted = codes.astype(np.int64) + _for_codes(to.zero_point - params.zero_point, codes, params)
     if shifted.size and (shifted.min() < to.storage.low or shifted.max() > to.storage.high):
         return None
     return np.asarray(shifted.astype(to.storage.numpy))
+
+
+def _for_codes(zeros: Array, codes: Array, params: QuantParams) -> Array:
+    """Zero points in a shape that broadcasts to that of the codes."""
+    if params.axis is None:
+        return zeros
+    if params.block is not None:
+        spread = np.repeat(zeros, params.block, params.axis)
+        return spread.take(range(codes.shape[params.axis]), params.axis)
+    return zeros.reshape([-1 if axis == params.axis else 1 for axis in range(codes.ndim)])
 
 
 def _moved(codes: Array, by: int, storage: DType) -> Array:

@@ -146,6 +146,8 @@ def shifted_operator(
     """
     if type(op).__module__ not in MOVABLE or isinstance(op, quantize.DynamicQuantize):
         return None
+    if isinstance(op, storage_cast.StorageCast) and reads and (op.out is None or not makes):
+        return None  # plain integers have no zero point that could move
     update: dict[str, object] = {}
     if isinstance(op, clip.Clip) and reads:
         update = {"low": op.low + by, "high": op.high + by}

@@ -1,0 +1,44 @@
+"""Every kind of boundary, and the corpus, through both forms: no result changes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import intonnx
+from boundaries.patterns import Case
+from boundaries.test_boundaries import TABLE
+from support.corpus import corpus_models
+
+FORMS = [("qlinear", "qdq"), ("qdq", "qlinear")]
+SAMPLE = [case for i, case in enumerate(TABLE) if i % 24 == 0 or "blocked" in case.id]
+MODELS = corpus_models("brevitas/*.onnx", "micro_kws/*.onnx", "ort_testdata/transpose*.onnx",
+                       "ort_testdata/qdq_with_multi_consumer_q_dq_axis.onnx",
+                       "ort/cnn_qdq_s8s8_pt.onnx", "ort/cnn_qop_*.onnx")  # fmt: skip
+
+
+def check(graph: intonnx.Graph, inputs: Any, forms: tuple[Any, ...]) -> None:
+    wanted = intonnx.compile(graph).run(inputs)
+    for form in (*forms, forms[0]):
+        graph = intonnx.import_model(intonnx.to_onnx(graph, form=form))
+        found = intonnx.compile(graph).run(inputs)
+        for name, array in wanted.items():
+            np.testing.assert_array_equal(found[name], array, err_msg=f"{form}: {name}")
+
+
+@pytest.mark.parametrize("forms", FORMS, ids="-".join)
+@pytest.mark.parametrize("case", SAMPLE, ids=lambda case: case.id)
+def test_boundaries_keep_their_results(case: Case, forms: tuple[Any, ...]) -> None:
+    model, draw = case.pattern.draw(case.storage, case.from_codes, 0)
+    check(intonnx.import_model(model), draw.inputs, forms)
+
+
+@pytest.mark.parametrize("forms", FORMS, ids="-".join)
+@pytest.mark.parametrize("path", MODELS)
+def test_real_models_keep_their_results(path: Path, forms: tuple[Any, ...]) -> None:
+    with np.load(path.with_name(path.stem + ".io.npz")) as archive:
+        inputs = {name[4:]: archive[name] for name in archive if name.startswith("in__")}
+    check(intonnx.import_model(path), inputs, forms)
