@@ -126,11 +126,12 @@ def _requantized(
 
 
 def restored(graph: Graph, changes: Changes) -> Graph:
-    """The graph with codes in the types that they had. What does not fit stays as it is."""
-    try:
-        return _Restoration(graph, changes.storage).graph()
-    except (IntonnxError, ValidationError):
-        return graph
+    """The graph with codes in the types that they had.
+
+    Raises IntonnxError or ValueError where an operator knows no other codes. True scales belong to
+    codes in their true types, so then neither may be taken back.
+    """
+    return _Restoration(graph, changes.storage).graph()
 
 
 class _Restoration:

@@ -17,7 +17,8 @@ FORMS = [("qlinear", "qdq"), ("qdq", "qlinear")]
 SAMPLE = [case for i, case in enumerate(TABLE) if i % 24 == 0 or "blocked" in case.id]
 MODELS = corpus_models("brevitas/*.onnx", "micro_kws/*.onnx", "ort_testdata/transpose*.onnx",
                        "ort_testdata/qdq_with_multi_consumer_q_dq_axis.onnx",
-                       "ort/cnn_qdq_s8s8_pt.onnx", "ort/cnn_qop_*.onnx")  # fmt: skip
+                       "ort/cnn_qdq_s8s8_pt.onnx", "ort/tr_qdq_s8s8_pc.onnx",
+                        "ort/cnn_qop_*.onnx")  # fmt: skip
 
 
 def check(graph: intonnx.Graph, inputs: Any, forms: tuple[Any, ...]) -> None:
