@@ -134,7 +134,7 @@ class Draw:
         # Codes beyond both ends, and values on, between and near the ties.
         offset = self.rng.choice(np.asarray([0, 0.5, -0.5, 0.3, 3.0, -3.0]), shape)
         steps = codes.astype(np.float64) - params.zero_array + offset
-        self.inputs[name] = (steps.astype(F32) * params.scale_array).astype(F32)
+        self.inputs[name] = np.asarray(steps.astype(F32) * params.scale_array, F32)
         value = self.build.feed(name, shape, np.float32)
         return self.build.dequantize(self.build.quantize(value, params), params)
 
