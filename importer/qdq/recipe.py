@@ -99,6 +99,9 @@ class _Walk:
         if result not in _STEP_TYPES and (op.op_type != "Cast" or result is not DType.F64):
             return _unsupported(node.results[0], result)
         operands: list[int | float | None] = []
+        # No table holds what an inner operator makes of an array, whatever its other operand is.
+        if boundary.node_id != self._last_id and any(map(self._is_array, node.operands)):
+            return _not_quantized(node.results[0])
         for index in range(len(node.operands)):
             operand = self._operand(boundary, index)
             if isinstance(operand, Refusal):
@@ -141,11 +144,8 @@ class _Walk:
         if constant is not None and constant.size == 1:
             self._constant_rank = max(self._constant_rank, constant.ndim)
             return float(constant.reshape(())[()])
-        if name in self._rewriter.constants:
-            return Refusal(
-                code=Code.UNSUPPORTED_ATTRIBUTE,
-                detail=f"the constant '{name}' has several elements: a table serves a scalar only",
-            )
+        if self._is_array(name):
+            return _beside_array(boundary, name)
         if boundary.quantized(index) is not None:
             return self._tensor(boundary, index)
         inner_id = self._rewriter.producer_id(name)
@@ -161,6 +161,10 @@ class _Walk:
         self._places[name] = -1
         refusal = self.visit(Boundary(self._rewriter, inner_id))
         return refusal if refusal is not None else self._places[name]
+
+    def _is_array(self, name: str) -> bool:
+        constant = self._rewriter.constants.get(name)
+        return constant is not None and constant.size != 1
 
     def _tensor(self, boundary: Boundary, index: int) -> int | Refusal:
         found = boundary.needs_activation(index)
@@ -199,6 +203,18 @@ def _bound(attributes: dict[str, object], name: str) -> float | None:
 def _is_element_wise(rewriter: Rewriter, node_id: NodeId) -> bool:
     op = rewriter.node(node_id).op
     return isinstance(op, OnnxOp) and op.domain == "" and op.op_type in FUNCTIONS
+
+
+def _beside_array(boundary: Boundary, array: str) -> Refusal:
+    """Why an operator on a constant of several elements is no table: what meets it is float."""
+    for index in range(len(boundary.node.operands)):
+        real = boundary.has(index) and boundary.constant(index) is None
+        if real and boundary.quantized(index) is None:
+            return _not_quantized(boundary.name(index))
+    return Refusal(
+        code=Code.UNSUPPORTED_ATTRIBUTE,
+        detail=f"the constant '{array}' has several elements: a table serves a scalar only",
+    )
 
 
 def _not_quantized(name: str) -> Refusal:

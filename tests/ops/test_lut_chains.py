@@ -161,3 +161,21 @@ def test_a_scalar_behind_a_dequantize() -> None:
     x = Fed("x", (256,), u8(0.05, 128), quantized=True)
     model = qdq_model("PRelu", [x, Held(np.array([25]), u8(0.01))], out=u8(0.1, 3))
     check(model, every_code(np.uint8))
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_the_reason_names_the_value_that_is_not_quantized(first: bool) -> None:
+    """Not the array that it meets, nor one further up: neither has to change."""
+    build = Builder()
+    array = build.constant("array", np.linspace(0, 1, 6, dtype=np.float32))
+    value = build.operand(Fed("x", (4, 6)), 0)
+    inner = build.node("Add", [array, value] if first else [value, array])
+    last = build.node("Mul", [inner, build.node("Sigmoid", [inner])])
+    build.output(build.quantize(last, u8(0.01, 3), "y"), np.uint8)
+    model = build.model()
+    code, detail = refusal_of(model, "Add")
+    assert code == "input-not-quantized"
+    assert f"'{value}' arrives as float" in detail
+    code, detail = refusal_of(model, "Mul")
+    assert code == "input-not-quantized"
+    assert f"'{inner}' arrives as float" in detail
