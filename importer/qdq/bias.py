@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from intonnx.ir.errors import ModelFailure, TypeFailure
 from intonnx.ir.graph import Node, Refusal
 from intonnx.ir.op import Op
+from intonnx.ir.ops.add import Add
 from intonnx.ir.ops.conv import product_scale
 from intonnx.ir.ops.dense import MatrixProduct
 from intonnx.ir.ops.quantize import Quantize
@@ -102,6 +103,39 @@ def _spread(array: Array, shape: Sequence[int]) -> Array:
     except ValueError:
         cause = f"a bias of shape {list(array.shape)} does not fit {list(shape)}"
         raise ModelFailure(cause) from None
+
+
+def add_apart(
+    boundary: Boundary,
+    index: int,
+    refusal: Refusal,
+    accumulate: Callable[[], str],
+    shape: Sequence[int],
+    factor: float = 1.0,
+) -> Refusal | None:
+    """End a rule whose bias has no codes at the scale of the sums: a `qnn.add` behind them.
+
+    The constant at `index` times `factor`, in `shape`, keeps its float32 value, as that of an Add
+    of its own does. `accumulate` emits the operator without a bias and returns its result. Returns
+    the refusal, and changes nothing, where it has another code or the result is needed as float.
+    """
+    real = boundary.constant(index)
+    out = boundary.quantizer_params()
+    if (
+        refusal.code != Code.BIAS_OUT_OF_RANGE
+        or real is None
+        or boundary.result_type.dtype is not DType.F32
+        or boundary.needs_quantizers() is not None
+        or not all(params.per_tensor for params in out)
+    ):
+        return refusal
+    values = real.astype(np.float32) * np.float32(factor)
+    if not np.all(np.isfinite(values)):
+        return refusal
+    values = np.ascontiguousarray(values.reshape(tuple(shape)))
+    name = f"{boundary.name(index)}.addend"
+    addend = boundary.constant_codes(name, values, plain(DType.F32, values.shape))
+    return boundary.produced(lambda params: Add(out=params), [accumulate(), addend])
 
 
 def allowed_error(boundary: Boundary) -> float:

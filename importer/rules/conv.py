@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from intonnx.importer.node_view import NodeView
-from intonnx.importer.qdq.bias import accumulator_scale, bias_operand
+from intonnx.importer.qdq.bias import accumulator_scale, add_apart, bias_operand
 from intonnx.importer.qdq.boundary import Boundary, Quantized
 from intonnx.importer.registry import imports, quantizes
 from intonnx.ir.graph import Refusal
@@ -55,11 +55,12 @@ def quantize_conv(boundary: Boundary) -> Refusal | None:
     scale = accumulator_scale(op, x.type, w.type, 0, f"'{x.name}' and '{w.name}'")
     if isinstance(scale, Refusal):
         return scale
+    hint = f"{boundary.node.results[0]}.accumulator"
     bias = bias_operand(boundary, 2, scale, w.type)
     if isinstance(bias, Refusal):
-        return bias
-    name = boundary.node.results[0]
-    boundary.accumulated(boundary.emit(op, [x.name, w.name, bias], f"{name}.accumulator"))
+        return add_apart(boundary, 2, bias, lambda: boundary.emit(op, [x.name, w.name, ""], hint),
+                         [-1, *[1] * op.spatial])  # fmt: skip
+    boundary.accumulated(boundary.emit(op, [x.name, w.name, bias], hint))
     return None
 
 

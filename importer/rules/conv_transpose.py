@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from intonnx.importer.qdq.bias import addend_codes, bias_constant
+from intonnx.importer.qdq.bias import add_apart, addend_codes, bias_constant
 from intonnx.importer.qdq.boundary import Boundary, Quantized
 from intonnx.importer.registry import quantizes
 from intonnx.ir.errors import TypeFailure
@@ -44,10 +44,11 @@ def quantize_conv_transpose(boundary: Boundary) -> Refusal | None:
     if misfit is not None:
         return misfit
     bias = _bias(boundary, scale, w.type, op.groups)
+    hint = f"{boundary.node.results[0]}.accumulator"
     if isinstance(bias, Refusal):
-        return bias
-    name = boundary.node.results[0]
-    boundary.accumulated(boundary.emit(op, [x.name, w.name, bias], f"{name}.accumulator"))
+        return add_apart(boundary, 2, bias, lambda: boundary.emit(op, [x.name, w.name, ""], hint),
+                         [-1, *[1] * op.spatial])  # fmt: skip
+    boundary.accumulated(boundary.emit(op, [x.name, w.name, bias], hint))
     return None
 
 

@@ -8,6 +8,7 @@ from intonnx.importer.node_view import NodeView
 from intonnx.importer.parameters import make_params
 from intonnx.importer.qdq.bias import (
     accumulator_scale,
+    add_apart,
     addend_codes,
     bias_constant,
     fold_bias,
@@ -79,7 +80,7 @@ def _multiplied(boundary: Boundary, a: Quantized, b: Quantized, beta: float) -> 
     scale = accumulator_scale(op, a.type, b.type, b.type.rank - 1, f"'{a.name}' and '{b.name}'")
     if isinstance(scale, Refusal):
         return scale
-    bias = ""
+    hint, bias = f"{boundary.node.results[0]}.accumulator", ""
     if beta and boundary.has(2):
         constant = boundary.needs_constant(2, "addend C")
         if isinstance(constant, Refusal):
@@ -88,9 +89,9 @@ def _multiplied(boundary: Boundary, a: Quantized, b: Quantized, beta: float) -> 
         shape = matrix_bias_shape(constant.shape, kind.shape or (), scale)
         codes = addend_codes(boundary, 2, scale, shape, beta)
         if isinstance(codes, Refusal):
-            return codes
+            return add_apart(boundary, 2, codes, lambda: boundary.emit(op, [a.name, b.name], hint),
+                             constant.shape, beta)  # fmt: skip
         bias = bias_constant(boundary, 2, codes)
-    hint = f"{boundary.node.results[0]}.accumulator"
     boundary.accumulated(boundary.emit(op, [a.name, b.name, bias], hint))
     return None
 

@@ -28,7 +28,7 @@ from support.models import (
     u8,
     u16,
 )
-from support.products import PER_CHANNEL, RUNTIMES, check_product, ends, near
+from support.products import PER_CHANNEL, RUNTIMES, check_product, ends
 from support.runtime import run_onnxruntime
 from support.strategies import ConvCase
 from support.wings import apart, refusal_of
@@ -216,7 +216,7 @@ ONES = np.ones((6, 6, 3, 3))
          "per-axis-input"),
         (model_of(FED, Held(ONES, s8(np.full(6, 0.1), axis=1))), "per-axis-input"),
         (model_of(FED, Held(ONES, s8(0.01)), Fed("c", (6,))), "runtime-constant"),
-        (model_of(FED, Held(ONES, s8(0.01)), Held(np.full(6, 1e9, np.float32))),
+        (qdq_model("Conv", [FED, Held(ONES, s8(0.01)), Held(np.full(6, 1e9, np.float32))]),
          "bias-out-of-range"),
         (model_of(Fed("x", (1, 6, 5, 5), u8(1e-30, 9)), Held(ONES, s8(1e-30))),
          "unsupported-type"),
@@ -239,17 +239,27 @@ def test_blocked_weights_are_refused() -> None:
     assert refusal_of(build.model(), "Conv")[0] == "blocked-input"
 
 
-def test_a_bias_finer_than_the_accumulator_is_refused() -> None:
+@pytest.mark.parametrize("weights", [s8(50.0), s8(np.linspace(40, 60, 6), axis=0)])
+@pytest.mark.parametrize("held", [s32(0.01), None])
+def test_a_bias_finer_than_the_accumulator_is_added_behind_it(
+    weights: Params, held: Params | None
+) -> None:
     """Half a step of this accumulator is 50 steps of the result: rounding the bias would show."""
-    model = qdq_model(
-        "Conv",
-        [FED, Held(ONES, s8(50.0)), Held(np.linspace(-3, 3, 6, dtype=np.float32))],
-        out=u8(0.01, 7),
-    )
-    assert refusal_of(model, "Conv")[0] == "bias-out-of-range"
-    inputs = run_inputs(model)
-    found = intonnx.compile(intonnx.import_model(model)).run(inputs)
-    near(found, run_onnxruntime(model, inputs, optimized=False), 1)
+    bias = Held(np.arange(-300, 300, 100), held)
+    if held is None:
+        bias = Held(np.linspace(-3, 3, 6, dtype=np.float32))
+    few = np.zeros((6, 6, 3, 3))
+    few[:, 2, 1, 1] = 1
+    model = qdq_model("Conv", [FED, Held(few, weights), bias], out=u8(0.02, 120))
+    codes = RNG.integers(8, 11, (1, 6, 5, 5))
+    check_product(model, {"x": ((codes - 9) * 0.02).astype(np.float32)})
+
+
+def test_a_bias_beyond_32_bits_is_added_behind_the_sums() -> None:
+    far = Held(np.full(6, 1e9, np.float32))
+    model = qdq_model("Conv", [FED, Held(ONES, s8(0.01)), far], out=u8(0.05, 7))
+    graph = check_product(model, run_inputs(model))
+    intonnx.compile(graph, numerics="fixed").run(run_inputs(model))
 
 
 def test_weight_only_convolutions_gain_no_quantization() -> None:

@@ -306,6 +306,19 @@ def test_biases_at_other_scales(bias: Params | None) -> None:
         check_model(model, run_inputs(model), literal_quanta=1)
 
 
+@pytest.mark.parametrize("group", [1, 2])
+def test_a_bias_finer_than_the_sums_is_added_behind_them(group: int) -> None:
+    few = np.zeros((2, 3, 2, 2))
+    few[0, :, 1, 0] = 1
+    bias = Held(np.linspace(-1, 2, 3 * group).astype(np.float32))
+    operands = [Fed("x", (1, 2, 4, 4), u8(0.02, 9)), Held(few, s8(50.0)), bias]
+    model = qdq_model("ConvTranspose", operands, out=u8(0.02, 120), attrs={"group": group})
+    codes = np.random.default_rng(1).integers(8, 11, (1, 2, 4, 4))
+    inputs = {"x": ((codes - 9) * 0.02).astype(np.float32)}
+    graph = check_model(model, inputs, literal_quanta=1)
+    assert [node.op.name for node in graph.nodes].count("qnn.add") == 1
+
+
 def test_an_added_constant_is_the_bias() -> None:
     build = Builder()
     x = build.operand(Fed("x", (1, 2, 4, 4), u8(0.02, 7)), 0)

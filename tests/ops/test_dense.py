@@ -206,7 +206,7 @@ TINY = Fed("x", (3, 20), u8(1e-30, 9))
         (gemm(Fed("x", (3, 20), u8(np.full(3, 0.1), axis=0)), W), "per-axis-input"),
         (gemm(X, Held(np.ones((20, 6)), s8(np.full(20, 0.1), axis=0))), "per-axis-input"),
         (gemm(X, W, Fed("c", (6,))), "runtime-constant"),
-        (gemm(X, W, Held(np.full(6, 1e9, np.float32))), "bias-out-of-range"),
+        (qdq_model("Gemm", [X, W, Held(np.full(6, 1e9, np.float32))]), "bias-out-of-range"),
         (gemm(X, W, attrs={"alpha": 0.0}), "unsupported-attribute"),
         (gemm(TINY, Held(np.ones((20, 6)), s8(1e-30))), "unsupported-type"),
     ],

@@ -179,3 +179,19 @@ def test_a_conv_takes_the_add_of_a_constant_for_each_channel() -> None:
         found = intonnx.compile(graph).run(inputs)
         near(found, run_onnxruntime(model, inputs, optimized=False), 1)
         apart(run_onnxruntime(intonnx.to_onnx(graph), inputs, optimized=False), found, 0)
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (6,), (1, 6), (3, 1), (3, 6)])
+@pytest.mark.parametrize("per_column", [False, True])
+def test_addends_finer_than_the_sums_are_added_behind_them(
+    shape: tuple[int, ...], per_column: bool
+) -> None:
+    """Half a step of these sums is 25 steps of the result: rounding the addend would show."""
+    few = np.zeros((20, 6))
+    few[3] = 1
+    weight = s8(np.linspace(40, 60, 6) if per_column else 50.0, axis=1 if per_column else None)
+    addend = Held(np.asarray(RNG.uniform(-2, 2, shape), np.float32))
+    operands = [Fed("x", (3, 20), u8(0.02, 9)), Held(few, weight), addend]
+    model = qdq_model("Gemm", operands, out=u8(0.02, 120), attrs={"beta": 0.7})
+    codes = RNG.integers(8, 11, (3, 20))
+    check_product(model, {"x": ((codes - 9) * 0.02).astype(np.float32)})
