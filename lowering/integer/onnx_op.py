@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from intonnx.ir.ops.onnx_op import OnnxOp
+from intonnx.ir.shapes import slices
 from intonnx.ir.types import Array, DType
 
 from .kernel import Context, Kernel, kernels
@@ -57,13 +58,7 @@ def _unsqueezed(call: _Call) -> Array:
 
 def _sliced(call: _Call) -> Array:
     data, starts, ends = call.arrays[:3]
-    axes, steps = call.axes(3), call.array(4)
-    places = [slice(None)] * data.ndim
-    chosen = range(len(starts)) if axes is None else axes
-    strides = [1] * len(starts) if steps is None else steps.tolist()
-    for axis, start, end, step in zip(chosen, starts.tolist(), ends.tolist(), strides, strict=True):
-        places[axis] = slice(start, end, step)
-    return np.asarray(data[tuple(places)])
+    return np.asarray(data[slices(data.shape, starts, ends, call.axes(3), call.array(4))])
 
 
 def _expanded(call: _Call) -> Array:

@@ -8,6 +8,8 @@ import onnx
 from onnx.reference import ReferenceEvaluator
 from onnx.reference.op_run import OpRun
 
+from intonnx.ir.shapes import slices
+
 NewOps = list[type[OpRun]]
 
 
@@ -45,13 +47,27 @@ class BatchNormalization(OpRun):
         return (y.astype(x.dtype), *results)
 
 
+class Slice(OpRun):
+    """The reference skips the first element where a slice backwards starts before it.
+
+    Source: ONNX Slice-13: backwards, a start is clamped to 0 and the last index.
+    """
+
+    op_domain = ""
+
+    def _run(
+        self, data: Any, starts: Any, ends: Any, axes: Any = None, steps: Any = None
+    ) -> tuple[Any, ...]:
+        return (data[slices(data.shape, starts, ends, axes, steps)],)
+
+
 def evaluator(model: onnx.ModelProto, new_ops: NewOps | None = None) -> ReferenceEvaluator:
     """The evaluator of a model of one node or of a few.
 
     The reference operators begin at newer opsets than the operators themselves: where there is
     none for the model's opset, one that reads the same inputs and attributes stands in.
     """
-    new_ops = [BatchNormalization, *(new_ops or [])]
+    new_ops = [BatchNormalization, Slice, *(new_ops or [])]
     try:
         return ReferenceEvaluator(model, new_ops=new_ops)
     except Exception:  # the evaluator raises many kinds

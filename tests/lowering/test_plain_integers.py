@@ -61,6 +61,9 @@ CASES: dict[str, tuple[str, list[Array], dict[str, Any], int]] = {
     "slice-back": (
         "Slice", [A, *(np.array(n, I64) for n in ([-1], [-(2**63)], [1], [-2]))], {}, 17,
     ),
+    "slice-before-the-first": (
+        "Slice", [A, *(np.array(n, I64) for n in ([-9], [-99], [1], [-1]))], {}, 17,
+    ),
     "squeeze": ("Squeeze", [A[:1]], {}, 17),
     "squeeze-axes": ("Squeeze", [A[:1, None], np.array([0], I64)], {}, 17),
     "squeeze-11": ("Squeeze", [A[:1, None]], {"axes": [-2]}, 11),

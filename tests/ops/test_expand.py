@@ -149,9 +149,11 @@ def test_per_axis_parameters_follow_their_axis(op_type: str, sizes: list[int], a
 def test_a_constant_that_would_grow_too_large_is_repeated_at_run_time(
     op_type: str, sizes: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    from intonnx.importer import made_constants
     from intonnx.importer.qdq import codes
 
     monkeypatch.setattr(codes, "MAX_FOLDED_ELEMENTS", 8)
+    monkeypatch.setattr(made_constants, "_LARGEST", 8)
     build = Builder()
     x = build.operand(Held(np.array([[[7]], [[9]]], np.uint8), u8(0.1, 4)), 0)
     moved = build.node(op_type, [x, build.constant("sizes", np.array(sizes))])
