@@ -122,7 +122,7 @@ def add_apart(
     real = boundary.constant(index)
     out = boundary.quantizer_params()
     if (
-        refusal.code != Code.BIAS_OUT_OF_RANGE
+        refusal.code != str(Code.BIAS_OUT_OF_RANGE)
         or real is None
         or boundary.result_type.dtype is not DType.F32
         or boundary.needs_quantizers() is not None

@@ -1,4 +1,4 @@
-"""QLinear operators around float ones: QLinearConv, DequantizeLinear, float, QuantizeLinear, QLinear.
+"""Float operators between QLinear ones: QLinearConv, DequantizeLinear, float, QuantizeLinear.
 
 So onnxruntime's QOperator format writes every operator that has no QLinear kernel.
 """
