@@ -61,7 +61,12 @@ def quantize_cast(boundary: Boundary) -> Refusal | None:
 
 def _another_type(boundary: Boundary) -> Refusal:
     kind, result = boundary.type(0).dtype, boundary.result_type.dtype
+    remedy = f"leave the values in {kind}"
+    if kind.is_float and not result.is_float:
+        remedy = "put a QuantizeLinear, which rounds and saturates, in its place"
+    elif result.is_float and not kind.is_float:
+        remedy = "put a DequantizeLinear with a constant scale in its place"
     return Refusal(
         code=Code.UNSUPPORTED_TYPE,
-        detail=f"'{boundary.name(0)}' is cast from {kind} to {result}: leave the values in {kind}",
+        detail=f"'{boundary.name(0)}' is cast from {kind} to {result}: {remedy}",
     )

@@ -29,7 +29,7 @@ from support.models import (
 )
 from support.movers import check_same, names_of
 from support.selections import refused
-from support.wings import check_model
+from support.wings import check_model, refusal_of
 
 F32, F16, F64 = onnx.TensorProto.FLOAT, onnx.TensorProto.FLOAT16, onnx.TensorProto.DOUBLE
 BF16 = onnx.TensorProto.BFLOAT16
@@ -162,3 +162,12 @@ def test_arithmetic_in_float64_is_refused() -> None:
 def test_a_cast_that_nothing_quantizes_is_refused() -> None:
     model = qdq_model("Cast", [Fed("x", (4,), u8(0.1, 3))], attrs={"to": F16})
     refused(model, "Cast", "output-not-quantized")
+
+
+def test_a_cast_of_reals_to_integers_names_the_quantizer_to_use() -> None:
+    build = Builder()
+    x = build.operand(Fed("x", (2, 3)), 0)
+    build.output(build.node("Cast", [x], to=onnx.TensorProto.UINT8), np.uint8)
+    code, detail = refusal_of(build.model(), "Cast")
+    assert code == "unsupported-type"
+    assert detail.startswith("'x' is cast from f32 to u8: put a QuantizeLinear")
