@@ -263,7 +263,8 @@ def test_other_float_types_keep_their_arithmetic(to: int) -> None:
     graph = intonnx.import_model(model)
     (reason,) = [n for n in intonnx.coverage(graph).nodes if n.op == "Cast"]
     assert reason.code == "unsupported-type"
-    assert "'sums' is cast from i32 to f32: put a DequantizeLinear" in reason.detail
+    assert "'sums' is cast from i32" in reason.detail
+    assert "put a DequantizeLinear" in reason.detail
     inputs = {"x": codes((2, 6), np.uint8, 5)}
     found = intonnx.compile(graph).run(inputs)
     apart(found, run_onnxruntime(model, inputs, optimized=False), 0)
