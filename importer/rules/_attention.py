@@ -67,11 +67,13 @@ def _hidden(node: NodeView) -> int | Refusal:
 
 def _is_mask(node: NodeView) -> bool:
     """Whether the mask has a shape whose meaning is known."""
-    mask, batch = node.type(5).shape, (node.type(0).shape or (None,))[0]
-    if mask is None or len(mask) not in (1, 2, 3):
+    mask, shape = node.type(5).shape, node.type(0).shape
+    batch = shape[0] if shape else None
+    if mask is None or not 0 < len(mask) < 4:
         return False
-    twice = isinstance(mask[0], int) and isinstance(batch, int) and mask[0] == 2 * batch
-    return len(mask) > 1 or mask[0] == batch or twice
+    first = mask[0]
+    twice = isinstance(first, int) and isinstance(batch, int) and first == 2 * batch
+    return len(mask) > 1 or first == batch or twice
 
 
 @dataclass(frozen=True)
