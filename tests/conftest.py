@@ -6,7 +6,9 @@ where it is absent. `INTONNX_HYPOTHESIS=thorough` searches longer, and different
 
 import os
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -28,6 +30,19 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile(os.environ.get("INTONNX_HYPOTHESIS", "default"))
+
+
+_STATES: dict[str, Any] = {}
+
+
+@pytest.fixture(autouse=True)
+def same_numbers(request: pytest.FixtureRequest) -> None:
+    """Each test draws the same numbers from its module's `RNG`, whichever tests ran before it."""
+    generator = getattr(request.module, "RNG", None)
+    if isinstance(generator, np.random.Generator):
+        name = request.module.__name__
+        state = _STATES.setdefault(name, generator.bit_generator.state)
+        generator.bit_generator.state = state
 
 
 @pytest.fixture(scope="session")

@@ -337,7 +337,8 @@ def test_depthwise_weights_with_a_scale_for_each_input_channel() -> None:
     w = Held(RNG.integers(-128, 128, (3, 2, 4, 4)), s8([0.01, 0.03, 0.002], [0, 3, -9], axis=0))
     attrs = {"group": 3, "strides": [2, 2], "pads": [1, 1, 1, 1]}
     model = qdq_model("ConvTranspose", [x, w], out=s8(0.05, 3), attrs=attrs)
-    check_model(model, run_inputs(model), literal_quanta=1)
+    # No kernel exists, so the export computes in floats, and may round ties the other way.
+    check_model(model, run_inputs(model), literal_quanta=1, export_quanta=1)
 
 
 # -- refusals -------------------------------------------------------------------------------------
