@@ -58,10 +58,13 @@ def test_a_full_disk_under_stdout_is_one_line(model: Path, process: Process) -> 
 
 def test_an_interrupt_is_quiet(process: Process) -> None:
     code = """
-import os, signal, sys
+import os, signal, sys, time
 sys.argv = ["intonnx", "inspect", "x"]
 import intonnx.cli.files
-intonnx.cli.files.open_graph = lambda path: os.kill(os.getpid(), signal.SIGINT)
+def interrupted(path):
+    os.kill(os.getpid(), signal.SIGINT)
+    time.sleep(10)  # another thread of the process may have taken the signal first
+intonnx.cli.files.open_graph = interrupted
 from intonnx.cli import main
 main()
 """

@@ -13,7 +13,8 @@ from support.floats import float_arrays_in
 
 WATCHED = ("lowering", "ir")
 PRODUCTS = ("conv.py", "conv_transpose.py", "dense.py", "einsum.py", "exact.py", "windows.py",
-            "blocked_dense.py")  # fmt: skip
+            "blocked_dense.py", "packed.py", "products.py", "epilogue.py",
+            "_depthwise.py")  # fmt: skip
 """Products of whole numbers, which are exact in the BLAS: whole numbers in float arrays."""
 BOUNDARIES = {"qnn.quantize", "qnn.dequantize", "qnn.dynamic_quantize"}
 PATTERNS = (
