@@ -60,6 +60,7 @@ def test_an_interrupt_is_quiet(process: Process) -> None:
     code = """
 import os, signal, sys, time
 sys.argv = ["intonnx", "inspect", "x"]
+signal.signal(signal.SIGINT, signal.default_int_handler)  # jobs in the background ignore it
 import intonnx.cli.files
 def interrupted(path):
     os.kill(os.getpid(), signal.SIGINT)
