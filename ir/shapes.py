@@ -5,9 +5,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import Any
-
-import numpy as np
 
 from .op import Op
 from .types import UNKNOWN_DIM, Array, Dim, QuantParams, TensorType
@@ -113,22 +110,3 @@ def refined(inferred: TensorType, known: TensorType | None) -> TensorType:
         return inferred.with_shape(shape)
     except ValueError:  # per-axis parameters show that what else is known is wrong
         return inferred
-
-
-def slices(
-    shape: Sequence[int], starts: Any, ends: Any, axes: Any = None, steps: Any = None
-) -> tuple[slice, ...]:
-    """The places that an ONNX Slice takes of an array, one `slice` for each axis.
-
-    Backwards, a start before the first element is the first, which Python counts as none.
-    Source: ONNX Slice-13. Raises IndexError for an axis that there is not, ValueError for lists of
-    different lengths.
-    """
-    places = [slice(None)] * len(shape)
-    bounds = [np.ravel(values).tolist() for values in (starts, ends)]
-    chosen = range(len(bounds[0])) if axes is None else np.ravel(axes).tolist()
-    strides = [1] * len(bounds[0]) if steps is None else np.ravel(steps).tolist()
-    for axis, start, end, step in zip(chosen, *bounds, strides, strict=True):
-        first = max(start, -shape[axis]) if step < 0 else start
-        places[axis] = slice(first, end, step)
-    return tuple(places)

@@ -2,11 +2,43 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
 
 from intonnx.ir.op import Op, OperandTypes, ResultTypes, register_op
 from intonnx.ir.shapes import normalized_axes, rearranged, with_parameters
 from intonnx.ir.types import UNKNOWN_DIM, Dim, QuantParams
+
+
+def cut(start: int, end: int, step: int, size: int) -> slice:
+    """What an axis of `size` elements is cut to: bounds as Python takes them.
+
+    Python's own clamping differs: backwards it skips a start before the first element.
+    """
+    last = size - 1 if step < 0 else size
+    start = min(max(start + size if start < 0 else start, 0), last)
+    end = min(max(end + size if end < 0 else end, -1 if step < 0 else 0), size)
+    kept = range(start, end, step)
+    return slice(start, None if end < 0 else end, step) if kept else slice(0, 0, 1)
+
+
+def cuts(
+    shape: Sequence[int], starts: Any, ends: Any, axes: Any = None, steps: Any = None
+) -> tuple[slice, ...]:
+    """The same for the inputs of an ONNX Slice, arrays or lists: one `slice` for each axis.
+
+    Raises IndexError for an axis that there is not, ValueError for lists of different lengths and
+    for a step of 0.
+    """
+    places = [slice(None)] * len(shape)
+    bounds = [np.ravel(values).tolist() for values in (starts, ends)]
+    chosen = range(len(bounds[0])) if axes is None else np.ravel(axes).tolist()
+    strides = [1] * len(bounds[0]) if steps is None else np.ravel(steps).tolist()
+    for axis, start, end, step in zip(chosen, *bounds, strides, strict=True):
+        places[axis] = cut(start, end, step, shape[axis])
+    return tuple(places)
 
 
 @register_op
@@ -34,16 +66,8 @@ class Slice(Op):
     steps: tuple[int, ...]
 
     def cut(self, index: int, size: int) -> slice:
-        """What `axes[index]`, which has `size` elements, is cut to: bounds as Python takes them.
-
-        Python's own clamping differs: backwards it skips a start before the first element.
-        """
-        start, end, step = self.starts[index], self.ends[index], self.steps[index]
-        last = size - 1 if step < 0 else size
-        start = min(max(start + size if start < 0 else start, 0), last)
-        end = min(max(end + size if end < 0 else end, -1 if step < 0 else 0), size)
-        kept = range(start, end, step)
-        return slice(start, None if end < 0 else end, step) if kept else slice(0, 0, 1)
+        """What `axes[index]`, which has `size` elements, is cut to; see the function `cut`."""
+        return cut(self.starts[index], self.ends[index], self.steps[index], size)
 
     def infer(self, operands: OperandTypes) -> ResultTypes:
         x = self.operand(operands, 0)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from intonnx.ir.ops.onnx_op import OnnxOp
-from intonnx.ir.shapes import slices
+from intonnx.ir.ops.slice import cuts
 from intonnx.ir.types import Array, DType
 
 from .kernel import Context, Kernel, kernels
@@ -58,7 +58,7 @@ def _unsqueezed(call: _Call) -> Array:
 
 def _sliced(call: _Call) -> Array:
     data, starts, ends = call.arrays[:3]
-    return np.asarray(data[slices(data.shape, starts, ends, call.axes(3), call.array(4))])
+    return np.asarray(data[cuts(data.shape, starts, ends, call.axes(3), call.array(4))])
 
 
 def _expanded(call: _Call) -> Array:

@@ -8,7 +8,7 @@ import onnx
 from onnx.reference import ReferenceEvaluator
 from onnx.reference.op_run import OpRun
 
-from intonnx.ir.shapes import slices
+from intonnx.ir.ops.slice import cuts
 
 NewOps = list[type[OpRun]]
 
@@ -58,7 +58,7 @@ class Slice(OpRun):
     def _run(
         self, data: Any, starts: Any, ends: Any, axes: Any = None, steps: Any = None
     ) -> tuple[Any, ...]:
-        return (data[slices(data.shape, starts, ends, axes, steps)],)
+        return (data[cuts(data.shape, starts, ends, axes, steps)],)
 
 
 def evaluator(model: onnx.ModelProto, new_ops: NewOps | None = None) -> ReferenceEvaluator:
