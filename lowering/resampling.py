@@ -5,11 +5,13 @@ Source: onnxruntime's Resize on the CPU, whose coordinates are float32, and ONNX
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from intonnx.ir.ops.resize import Extent, Resampling, Resize
+from intonnx.ir.quantization import quantize_array
 from intonnx.ir.types import Array
 
 _HALF = np.float32(0.5)
@@ -27,6 +29,50 @@ class Taps(NamedTuple):
     cells: Array
     weights: Array
     outside: Array
+
+
+def cheapest_first(growth: Sequence[float]) -> list[int]:
+    """The order of the axes: what grows least comes first, and leaves the others less to do."""
+    return [int(index) for index in np.argsort(growth, kind="stable")]
+
+
+def weighted(
+    value: Array, axis: int, step: Taps, one: float, finish: Callable[[Array], Array]
+) -> Array:
+    """The weighted sum of cells along one axis.
+
+    Args:
+        value: of any number type, that of the weights.
+        axis: which axis is resized.
+        step: its cells and weights, these in units of `one`.
+        one: the weight that leaves a cell as it is.
+        finish: what a sum of products is put through; it is not called where every weight is
+            `one`, and cells are copied.
+    """
+    cells, weights, _ = step
+    whole = bool(np.all(weights[0] == one)) and not np.any(weights[1:])
+    if whole and np.array_equal(cells[0], np.arange(value.shape[axis])):
+        return value
+    shape = [1] * value.ndim
+    shape[axis] = -1
+    total: Array = value.take(cells[0], axis)
+    if whole:
+        return total
+    total *= weights[0].reshape(shape)
+    for cell, weight in zip(cells[1:], weights[1:], strict=True):
+        more = value.take(cell, axis)
+        more *= weight.reshape(shape)
+        total += more
+    return finish(total)
+
+
+def fill_outside(op: Resize, result: Array, outside: Sequence[Array]) -> None:
+    """Put the code of the extrapolation value where the result lies outside `x`, axis by axis."""
+    for axis, places in zip(op.axes, outside, strict=True):
+        if places.any():
+            fill = quantize_array(np.asarray(op.extrapolation, np.float32), op.out)
+            place: tuple[Any, ...] = (*[slice(None)] * axis, places)
+            result[place] = fill
 
 
 def nearest_cells(op: Resampling, extent: Extent) -> Array:

@@ -5,33 +5,22 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import Any, NamedTuple
 
 import numpy as np
 
 from intonnx.ir.errors import CompileFailure
 from intonnx.ir.ops.resize import Resize
-from intonnx.ir.quantization import quantize_array
 from intonnx.ir.types import Array, QuantParams
 from intonnx.lowering import fixed_point
 from intonnx.lowering.fixed_point import Scaling
 from intonnx.lowering.reductions import largest_code
 from intonnx.lowering.requantize import farthest, limited
-from intonnx.lowering.resampling import taps
+from intonnx.lowering.resampling import cheapest_first, fill_outside, taps, weighted
 
 WEIGHT_BITS = 30
 """Digits after the point of weights, or fewer for accumulators."""
 _GUARD_BITS = 16
 _FEWEST_BITS = 20
-
-
-class _Step(NamedTuple):
-    """One axis: cells and whole weights [taps, after], and what lies outside."""
-
-    axis: int
-    cells: Array
-    weights: Array
-    outside: Array
 
 
 class FixedResize:
@@ -44,21 +33,18 @@ class FixedResize:
     def __init__(self, op: Resize, x: QuantParams, rank: int, sizes: Sequence[int]) -> None:
         extents = op.extents(sizes)
         planned = [taps(op, extent, index) for index, extent in enumerate(extents)]
-        self._x, self._out = x, op.out
+        self._x, self._op = x, op
         self._guard, self._bits = _digits(x, [tap.weights for tap in planned])
         self._steps = [
-            _Step(axis, tap.cells, whole_weights(tap.weights, self._bits), tap.outside)
-            for axis, tap in zip(op.axes, planned, strict=True)
+            tap._replace(weights=whole_weights(tap.weights, self._bits)) for tap in planned
         ]
-        # The axis that grows least comes first, so that there is less to do for the others.
         growth = [tap.cells.shape[1] / max(1, e.before)
                   for tap, e in zip(planned, extents, strict=True)]  # fmt: skip
-        self._order = [int(index) for index in np.argsort(growth, kind="stable")]
+        self._order = cheapest_first(growth)
         scale, _ = x.along(rank)
         quantum = Fraction(float(op.out.scalar_scale)) * (1 << self._guard)
         factor = fixed_point.multiplier(np.asarray(fixed_point.fractions(scale) / quantum, object))
         self._scaling = Scaling(factor, farthest(op.out))
-        self._fill = quantize_array(np.asarray(op.extrapolation, np.float32), op.out)
 
     def __call__(self, codes: Array) -> Array:
         """The resized codes."""
@@ -66,13 +52,14 @@ class FixedResize:
         value -= self._x.zero_along(codes.ndim)
         value <<= self._guard
         for index in self._order:
-            value = _along(value, self._steps[index], self._bits)
-        result = limited(self._scaling(value), self._out)
-        for step in self._steps:
-            if step.outside.any():
-                place: tuple[Any, ...] = (*[slice(None)] * step.axis, step.outside)
-                result[place] = self._fill
+            axis, step = self._op.axes[index], self._steps[index]
+            value = weighted(value, axis, step, 1 << self._bits, self._rounded)
+        result = limited(self._scaling(value), self._op.out)
+        fill_outside(self._op, result, [step.outside for step in self._steps])
         return result
+
+    def _rounded(self, total: Array) -> Array:
+        return fixed_point.rounded_shift(total, self._bits)
 
 
 def _digits(x: QuantParams, weights: Sequence[Array]) -> tuple[int, int]:
@@ -97,22 +84,3 @@ def whole_weights(weights: Array, bits: int = WEIGHT_BITS) -> Array:
     largest = np.expand_dims(np.argmax(weights, axis=0), 0)
     np.put_along_axis(whole, largest, np.take_along_axis(whole, largest, 0) + missing, 0)
     return whole
-
-
-def _along(value: Array, step: _Step, bits: int) -> Array:
-    """The weighted sum of the cells along one axis, rounded."""
-    axis, cells, weights, _ = step
-    whole = bool(np.all(weights[0] == 1 << bits)) and not np.any(weights[1:])
-    if whole and np.array_equal(cells[0], np.arange(value.shape[axis])):
-        return value
-    shape = [1] * value.ndim
-    shape[axis] = -1
-    total: Array = value.take(cells[0], axis)
-    if whole:
-        return total
-    total *= weights[0].reshape(shape)
-    for cell, weight in zip(cells[1:], weights[1:], strict=True):
-        more = value.take(cell, axis)
-        more *= weight.reshape(shape)
-        total += more
-    return fixed_point.rounded_shift(total, bits)

@@ -9,10 +9,16 @@ from typing import Any, TypeVar
 import numpy as np
 
 from intonnx.ir.ops.resize import Resampling, Resize, ResizeNearest
-from intonnx.ir.quantization import quantize_array
 from intonnx.ir.types import Array, QuantParams
 from intonnx.lowering.requantize import round_to_codes
-from intonnx.lowering.resampling import Taps, nearest_cells, taps
+from intonnx.lowering.resampling import (
+    Taps,
+    cheapest_first,
+    fill_outside,
+    nearest_cells,
+    taps,
+    weighted,
+)
 
 from ._fixed_resize import FixedResize
 from .kernel import Context, Kernel, kernels
@@ -81,38 +87,14 @@ def _interpolated(op: Resize, codes: Array, x: QuantParams, plan: Sequence[Taps]
     factor = scale.astype(np.float64) / float(op.out.scalar_scale)
     if x.axis is not None:
         value *= factor
-    # The axis that grows least comes first, so that there is less to do for the others.
     growth = [
         step.cells.shape[1] / max(1, codes.shape[axis])
         for axis, step in zip(op.axes, plan, strict=True)
     ]
-    for index in np.argsort(growth, kind="stable"):
-        value = _along(value, op.axes[index], plan[index])
+    for index in cheapest_first(growth):
+        value = weighted(value, op.axes[index], plan[index], 1, lambda total: total)
     if x.axis is None:
         value *= factor
     result = round_to_codes(value, op.out)
-    for axis, step in zip(op.axes, plan, strict=True):
-        if step.outside.any():
-            fill = quantize_array(np.asarray(op.extrapolation, np.float32), op.out)
-            place: tuple[Any, ...] = (*[slice(None)] * axis, step.outside)
-            result[place] = fill
+    fill_outside(op, result, [step.outside for step in plan])
     return result
-
-
-def _along(value: Array, axis: int, step: Taps) -> Array:
-    """The weighted sum of the cells along one axis."""
-    cells, weights = step.cells, step.weights
-    whole = bool(np.all(weights[0] == 1)) and not np.any(weights[1:])
-    if whole and np.array_equal(cells[0], np.arange(value.shape[axis])):
-        return value
-    shape = [1] * value.ndim
-    shape[axis] = -1
-    total: Array = value.take(cells[0], axis)
-    if whole:
-        return total
-    total *= weights[0].reshape(shape)
-    for cell, weight in zip(cells[1:], weights[1:], strict=True):
-        more = value.take(cell, axis)
-        more *= weight.reshape(shape)
-        total += more
-    return total
