@@ -48,7 +48,7 @@ def captured_names(node: onnx.NodeProto) -> list[str]:
     """Names that the subgraphs of a node read without making them, in order of first use."""
     captured: dict[str, None] = {}
     for graph in subgraphs_of(node):
-        captured.update(dict.fromkeys(_free_names(graph)))
+        captured.update(dict.fromkeys(free_names(graph)))
     return list(captured)
 
 
@@ -61,7 +61,8 @@ def subgraphs_of(node: onnx.NodeProto) -> list[onnx.GraphProto]:
     ]
 
 
-def _free_names(graph: onnx.GraphProto) -> list[str]:
+def free_names(graph: onnx.GraphProto) -> list[str]:
+    """Names that a graph reads without making them, in order of first use."""
     made = {value.name for value in graph.input} | {t.name for t in graph.initializer}
     made |= {tensor.values.name for tensor in graph.sparse_initializer}
     free: dict[str, None] = {}

@@ -14,6 +14,7 @@ from intonnx.ir.graph import Graph, Source
 from intonnx.ir.types import Array, TensorType, plain
 from intonnx.protos import proto_of
 
+from .attributes import free_names
 from .load import LoadedModel, is_typed
 
 BODIES = {
@@ -67,7 +68,7 @@ def bodies_of(
         )
         known = {
             name: (constants[name], plain(types[name].dtype, constants[name].shape))
-            for name in _read(proto.graph)
+            for name in free_names(proto.graph)
             if name in constants
         }
         body = build(replace(model, proto=proto), known)
@@ -77,7 +78,7 @@ def bodies_of(
 
 def _put_first(graph: onnx.GraphProto, nodes: Sequence[onnx.NodeProto]) -> None:
     """Add those nodes that the graph reads, in front of its own and without their names."""
-    read = set(_read(graph))
+    read = set(free_names(graph))
     own = [*graph.node]
     del graph.node[:]
     for node in nodes:
@@ -113,14 +114,3 @@ def _type_inputs(
             # The shape may change from one turn to the next.
             kind = types[operand].with_shape(None)
             value.type.CopyFrom(proto_of(kind))
-
-
-def _read(graph: onnx.GraphProto) -> list[str]:
-    """Every name that nodes of the graph, and of the bodies in it, read."""
-    found: dict[str, None] = dict.fromkeys(value.name for value in graph.output)
-    for node in graph.node:
-        found.update(dict.fromkeys(node.input))
-        for attribute in node.attribute:
-            if attribute.HasField("g"):
-                found.update(dict.fromkeys(_read(attribute.g)))
-    return list(found)

@@ -25,7 +25,7 @@ MAX_NODES = 1_000_000
 MAX_DEPTH = 32
 """How deep subgraphs may lie in each other; protobuf itself reads about as many from a file."""
 OLDEST_OPSET = 1
-"""QuantizeLinear and DequantizeLinear came with this opset."""
+"""Operators from before the quantizers, opset 10, are kept as they are."""
 
 _TENSOR_TEXTS = [
     onnx.TensorProto.DESCRIPTOR.fields_by_name[name]
