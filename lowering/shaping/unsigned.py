@@ -99,7 +99,8 @@ class _Work:
         moves = [is_signed(k) and not (i == 1 and weights) for i, k in enumerate(kinds)]
         types = [_moved_type(k) if m else k for k, m in zip(kinds, moves, strict=True)]
         if moved.table is not None:
-            types[1] = plain(moved.op.out.storage, moved.table.shape)  # type: ignore[attr-defined]
+            assert isinstance(moved.op, Lut)
+            types[1] = plain(moved.op.out.storage, moved.table.shape)
         try:
             inferred = moved.op.infer(types)
         except TypeFailure:

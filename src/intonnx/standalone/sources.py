@@ -6,6 +6,7 @@ import ast
 import importlib.util
 import re
 from collections.abc import Iterable, Iterator
+from importlib.abc import InspectLoader
 
 PRODUCT, VALIDATION = "intonnx", "pydantic"
 STAND_IN = f"{PRODUCT}.standalone.records"
@@ -56,7 +57,7 @@ def _source(name: str) -> str:
         return '"""The parts of intonnx that this model needs."""\n'
     spec = importlib.util.find_spec(name)
     loader = None if spec is None else spec.loader
-    text: str | None = loader.get_source(name) if hasattr(loader, "get_source") else None  # type: ignore[union-attr]
+    text = loader.get_source(name) if isinstance(loader, InspectLoader) else None
     if text is None:
         raise ImportError(f"the source of {name} is not at hand", name=name)
     return text
