@@ -6,13 +6,16 @@ import functools
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from .op import Op
 from .types import Array, Record, TensorType
 
 if TYPE_CHECKING:
     import networkx as nx
+
+
+Role = Literal["input", "constant", "value", "output"]
 
 
 class Refusal(Record):
@@ -116,6 +119,14 @@ class Graph:
                 if operand:
                     found.setdefault(operand, {})[id(node)] = node
         return {name: tuple(nodes.values()) for name, nodes in found.items()}
+
+    def role(self, name: str) -> Role:
+        """What a value is to a caller; an input that is also an output is an output."""
+        if name in self.outputs:
+            return "output"
+        if name in self.inputs:
+            return "input"
+        return "constant" if name in self.constants else "value"
 
     def operand_types(self, node: Node) -> list[TensorType | None]:
         """The types of a node's operands, None where one is absent."""

@@ -31,6 +31,12 @@ def metadata_fault(metadata: Mapping[str, object]) -> str | None:
     return None
 
 
+def producer_of(metadata: Mapping[str, object]) -> str:
+    """The program that wrote the model and its version, or ""."""
+    found = (str(metadata.get(f"producer_{key}", "")) for key in ("name", "version"))
+    return " ".join(filter(None, found))
+
+
 def _is_integer(value: object) -> TypeGuard[int]:
     return isinstance(value, int) and not isinstance(value, bool)
 

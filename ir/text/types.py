@@ -86,6 +86,14 @@ def _spell(flat: Array, dtype: DType) -> str:
     return ", ".join(shortest(flat) if dtype is DType.F32 else map(str, flat.tolist()))
 
 
+def summary(kind: TensorType) -> str:
+    """A type by itself: more than `SHORT` scales are counted, not named."""
+    quant = kind.quant
+    if quant is None or quant.scale.size <= SHORT:
+        return TypePrinter(()).type(kind)
+    return f"{kind.dtype.value}{dims(kind.shape)}, {quant.scale.size} scales on axis {quant.axis}"
+
+
 def dims(shape: tuple[Dim, ...] | None) -> str:
     """A shape: sizes, symbols and `?`, or `[*]` when the rank is not known."""
     if shape is None:

@@ -8,7 +8,6 @@ from pathlib import Path
 from intonnx.golden.header import write_header
 from intonnx.golden.hexadecimal import HexIndex, write_hex
 from intonnx.ir.text.types import dims
-from intonnx.ir.types import Array
 from intonnx.lowering.executable import compile_graph
 from intonnx.lowering.numerics import Numerics
 
@@ -28,9 +27,8 @@ def run_model(
     numerics: Numerics | None,
 ) -> None:
     """Run a model on arrays from files. Raises IntonnxError; then there is no new file."""
-    inner: dict[str, Array] = {}
     index: HexIndex | None = None
-    arrays_written = 0
+    traced = arrays_written = 0
     with working("running"), about(model):
         graph = open_graph(model)
         executable = compile_graph(graph, numerics or graph.metadata.get(NUMERICS_KEY, "qlinear"))
@@ -40,11 +38,10 @@ def run_model(
         else:
             values = executable.trace(arrays)
             outputs = {name: values[name] for name in graph.outputs}
-            inner = {n: array for n, array in values.items() if n not in graph.constants}
             if hexadecimal is not None:
                 index = write_hex(graph, values, hexadecimal)
             if trace is not None:
-                write_trace(trace, inner, graph)
+                traced = write_trace(trace, values, graph)
         if header is not None:
             arrays_written = write_header(graph, header, model.stem)
         write_arrays(output, outputs, graph)
@@ -52,7 +49,7 @@ def run_model(
     rows = [(name, graph.types[name].dtype, dims(a.shape)) for name, a in outputs.items()]
     show_table(("", "", ""), rows)
     if trace is not None:
-        show(f"{trace}: {len(inner)} values, their types under '{TYPES}'")
+        show(f"{trace}: {traced} values, their types under '{TYPES}'")
     if header is not None:
         show(f"{header}: C header with {arrays_written} arrays")
     if index is not None:

@@ -149,12 +149,16 @@ def write_arrays(path: Path, arrays: Mapping[str, Array], graph: Graph) -> None:
     _write({n: _plain(array, graph.types[n].dtype) for n, array in arrays.items()}, path)
 
 
-def write_trace(path: Path, arrays: Mapping[str, Array], graph: Graph) -> None:
-    """Write arrays as `write_arrays` does, and under `TYPES` a table of their names and types."""
-    rows = [(name, type_as_json(graph.types[name])) for name in arrays]
-    table = np.array(rows, np.str_)
-    plain = {n: _plain(array, graph.types[n].dtype) for n, array in arrays.items()}
+def write_trace(path: Path, values: Mapping[str, Array], graph: Graph) -> int:
+    """Write what `trace` gave, but constants, as `write_arrays` does; returns how many these are.
+
+    Under `TYPES` stands a table of their names and types.
+    """
+    inner = {name: array for name, array in values.items() if name not in graph.constants}
+    table = np.array([(name, type_as_json(graph.types[name])) for name in inner], np.str_)
+    plain = {n: _plain(array, graph.types[n].dtype) for n, array in inner.items()}
     _write({**plain, TYPES: table}, path)
+    return len(inner)
 
 
 def type_as_json(kind: TensorType) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from intonnx.ir.coverage import NodeCoverage, State, coverage
 from intonnx.ir.graph import Graph
+from intonnx.ir.metadata import producer_of
 from intonnx.ir.ranges import AccumulatorRange, accumulator_ranges
 from intonnx.ir.text.types import TypePrinter
 from intonnx.ir.types import Record
@@ -76,11 +77,10 @@ def inspect_graph(graph: Graph, path: Path, *, ranges: bool = False) -> Inspecti
     size = sum(array.nbytes for array in graph.constants.values())
     sums = accumulator_ranges(graph) if ranges or size <= _PROVEN else None
     types = TypePrinter(())
-    producer = [str(metadata.get(f"producer_{key}", "")) for key in ("name", "version")]
     return Inspection(
         file=str(path),
         graph=graph.name,
-        producer=" ".join(filter(None, producer)),
+        producer=producer_of(metadata),
         opsets=metadata.get("opsets", {}),
         numerics=metadata.get("numerics", ""),
         inputs=tuple(Value(name=n, type=types.type(graph.types[n])) for n in graph.inputs),

@@ -10,7 +10,7 @@ import numpy as np
 from intonnx.ir.graph import Graph, Node, bodies_of
 from intonnx.ir.ops.onnx_op import OnnxOp
 from intonnx.ir.ops.quantize import Quantize, Requantize
-from intonnx.ir.text.types import TypePrinter
+from intonnx.ir.text.types import SHORT, summary
 from intonnx.ir.types import Array, QuantParams, Record, TensorType
 
 from .match import Pairs, match
@@ -100,11 +100,9 @@ def _same_real_values(a: Graph, b: Graph, name: str, other: str) -> bool:
 def _spelled(kind: TensorType) -> str:
     """The type with its scales in it; long lists of them are summed up."""
     quant = kind.quant
-    if quant is None or quant.scale.size <= 4:
-        return TypePrinter(()).type(kind)
-    plain = TypePrinter(()).type(TensorType(dtype=kind.dtype, shape=kind.shape))
-    low, high = quant.scale.min(), quant.scale.max()
-    return f"{plain}, {quant.scale.size} scales on axis {quant.axis}, {low:.6g} to {high:.6g}"
+    if quant is None or quant.scale.size <= SHORT:
+        return summary(kind)
+    return f"{summary(kind)}, {quant.scale.min():.6g} to {quant.scale.max():.6g}"
 
 
 def _first_apart(one: QuantParams, two: QuantParams) -> tuple[str, str]:
@@ -198,7 +196,7 @@ def _compare(node: Node, partner: Node, pairs: Pairs) -> Iterator[Difference]:
         yield Difference(kind="operator", name=name, first=first, second=second)
         return
     bodies, others = bodies_of(node.op), bodies_of(partner.op)
-    for key in bodies.keys() & others.keys():
+    for key in (key for key in bodies if key in others):
         for found in diff(bodies[key], others[key]):
             yield found.model_copy(update={"name": f"{name}/{key}/{found.name}"})
     ours, theirs = _attributes(node), _attributes(partner)

@@ -15,7 +15,7 @@ from intonnx import __version__
 from intonnx.ir.archive import replacing
 from intonnx.ir.graph import Graph, Node
 from intonnx.ir.names import identifiers
-from intonnx.ir.text.types import TypePrinter, dims
+from intonnx.ir.text.types import summary
 from intonnx.ir.types import Array, DType, QuantParams, TensorType
 from intonnx.lowering.executable import node_kernel
 from intonnx.lowering.fixed_point import Multiplier, recorded
@@ -128,11 +128,7 @@ class _Writer:
 
 
 def _comment(name: str, kind: TensorType) -> str:
-    quant = kind.quant
-    if quant is None or quant.scale.size <= 4:
-        return _safe(f"{name} : {TypePrinter(()).type(kind)}")
-    scales = f"{quant.scale.size} scales on axis {quant.axis}"
-    return _safe(f"{name} : {kind.dtype.value}{dims(kind.shape)}, {scales}")
+    return _safe(f"{name} : {summary(kind)}")
 
 
 def _safe(text: str) -> str:

@@ -12,18 +12,16 @@ import secrets
 import shutil
 from collections.abc import Generator, Iterable, Mapping
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 
 from intonnx.ir.errors import RunFailure
-from intonnx.ir.graph import Graph
+from intonnx.ir.graph import Graph, Role
 from intonnx.ir.names import identifiers
 from intonnx.ir.text.types import SHORT, TypePrinter, dims
 from intonnx.ir.types import Array, DType, Record, TensorType
 
 INDEX = "index.json"
-Role = Literal["input", "constant", "value", "output"]
 
 
 class HexFile(Record):
@@ -81,7 +79,7 @@ def write_hex(
             entry = HexFile(
                 name=name,
                 file=f"{names[name]}.hex",
-                role=_role(graph, name),
+                role=graph.role(name),
                 type=graph.types[name],
                 shape=array.shape,
                 bits=bits,
@@ -92,14 +90,6 @@ def write_hex(
         text = index.model_dump_json(indent=1)
         (place / INDEX).write_text(f"{text}\n", encoding="utf-8", newline="\n")
     return index
-
-
-def _role(graph: Graph, name: str) -> Role:
-    if name in graph.outputs:
-        return "output"
-    if name in graph.inputs:
-        return "input"
-    return "constant" if name in graph.constants else "value"
 
 
 def _bits(array: Array, kind: TensorType) -> int | None:

@@ -11,11 +11,12 @@ from intonnx import __version__
 from intonnx.ir.coverage import State, coverage, node_state
 from intonnx.ir.errors import CompileFailure, RunFailure
 from intonnx.ir.graph import Graph, Node
+from intonnx.ir.metadata import producer_of
 from intonnx.ir.ranges import accumulator_ranges
 from intonnx.ir.reasons import Code
 from intonnx.ir.text.attributes import attributes
 from intonnx.ir.text.printer import implied_by
-from intonnx.ir.text.types import TypePrinter
+from intonnx.ir.text.types import TypePrinter, summary
 from intonnx.ir.types import Array, DType, TensorType
 from intonnx.lowering.executable import compile_graph
 from intonnx.verification.difference import difference
@@ -41,10 +42,9 @@ def collect(graph: Graph, file: str, samples: Samples, note: str) -> Facts:
     metadata, found = graph.metadata, coverage(graph)
     index = {name: number for number, name in enumerate(graph.types)}
     ranges = {entry.value: entry for entry in accumulator_ranges(graph)}
-    producer = [str(metadata.get(f"producer_{key}", "")) for key in ("name", "version")]
     return Facts(
         file=file,
-        producer=" ".join(filter(None, producer)),
+        producer=producer_of(metadata),
         opsets=metadata.get("opsets", {}),
         version=__version__,
         inputs_note=note,
@@ -113,27 +113,11 @@ def _value(graph: Graph, name: str, traces: Sequence[Mapping[str, Array]]) -> Va
         arrays = [trace[name] for trace in traces if name in trace]
     return Value(
         name=name,
-        type=_spelled(kind),
-        role=_role(graph, name),
+        type=summary(kind),
+        role=graph.role(name),
         scales=None if scales is None else (float(scales.min()), float(scales.max())),
         histogram=_histogram(kind, arrays),
     )
-
-
-def _role(graph: Graph, name: str) -> str:
-    if name in graph.outputs:
-        return "output"
-    if name in graph.inputs:
-        return "input"
-    return "constant" if name in graph.constants else "value"
-
-
-def _spelled(kind: TensorType) -> str:
-    quant = kind.quant
-    if quant is None or quant.scale.size <= 4:
-        return TypePrinter(()).type(kind)
-    plain = TypePrinter(()).type(TensorType(dtype=kind.dtype, shape=kind.shape))
-    return f"{plain}, {quant.scale.size} scales on axis {quant.axis}"
 
 
 def _histogram(kind: TensorType, arrays: Sequence[Array]) -> Histogram | None:

@@ -114,6 +114,5 @@ class Program:
         else:
             values = self.trace(arrays)
             outputs = {name: values[name] for name in self.graph.outputs}
-            inner = {n: array for n, array in values.items() if n not in self.graph.constants}
-            write_trace(Path(trace), inner, self.graph)
+            write_trace(Path(trace), values, self.graph)
         write_arrays(output, outputs, self.graph)
