@@ -22,12 +22,12 @@ from support.corpus import corpus_models
 @pytest.fixture(scope="session")
 def mlir() -> tuple[Any, Any]:
     """MLIR's Python bindings and a context that knows the quant dialect."""
-    ir = pytest.importorskip("jaxlib.mlir.ir", reason="jaxlib is of the development group")
-    from jaxlib.mlir._mlir_libs import _jax_mlir_ext
-    from jaxlib.mlir.dialects import stablehlo
-
+    ir, jax, stablehlo = (
+        pytest.importorskip(f"jaxlib.mlir.{name}", reason="jaxlib is of the development group")
+        for name in ("ir", "_mlir_libs._jax_mlir_ext", "dialects.stablehlo")
+    )
     registry, context = ir.DialectRegistry(), ir.Context()
-    _jax_mlir_ext.register_dialects(registry)
+    jax.register_dialects(registry)
     context.append_dialect_registry(registry)
     stablehlo.register_dialect(context)
     context.load_all_available_dialects()
