@@ -313,7 +313,8 @@ def test_float_softmax(length: int) -> None:
     x = (np.random.default_rng(length).standard_normal((4, length, 3)) * 5).astype(np.float32)
     for axis in range(3):
         y = execute("Softmax", [x], np.float32, axis=axis)
-        np.testing.assert_array_equal(y, mlas.softmax(x, axis))
+        # Which kernel onnxruntime takes is the CPU's to say.
+        assert any(np.array_equal(y, mlas.softmax(x, axis, lanes=lanes)) for lanes in (8, 16))
 
 
 @halved
