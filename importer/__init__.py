@@ -10,7 +10,7 @@ from intonnx.ir.verify import verify
 
 from .load import LoadedModel, ModelSource, load_model
 from .qdq.collect import collect
-from .restore import changes_of, restored, with_true_scales
+from .restore.undo import changes_of, undone
 from .translate import translate
 
 
@@ -39,14 +39,7 @@ def import_model(source: ModelSource, *, literal: bool = False) -> Graph:
 
 
 def _undone(model: LoadedModel, changes: Changes) -> Graph | None:
-    """The graph before an export changed it; None where the metadata that say so do not fit."""
-    try:
-        graph = restored(collect(translate(with_true_scales(model, changes), collect)), changes)
-        verify(graph)
-    except (IntonnxError, ValueError, ArithmeticError, LookupError):
-        # Anybody may have written the metadata: the model itself is what counts.
-        return None
-    return graph
+    return undone(model, changes, lambda model: translate(model, collect), collect)
 
 
 def _literal(graph: Graph) -> Graph:

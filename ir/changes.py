@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
+from .ops.lut import FloatStep
 from .types import DType, Record
 
 KEY = "intonnx.changes"
@@ -22,11 +23,13 @@ class Stored(Record):
         name: the value's name.
         storage: its type.
         zero: its zero point, or one for each along its axis.
+        scale: its scale or scales where the model has no place for them, else none.
     """
 
     name: str
     storage: DType
     zero: tuple[int, ...]
+    scale: tuple[float, ...] = ()
 
 
 class Moved(Record):
@@ -45,6 +48,18 @@ class Moved(Record):
     to_zero: int
 
 
+class Multiplied(Record):
+    """The two scales in whose quotient sums are multiplied before they are quantized by 1.
+
+    Attributes:
+        sums: the scale or scales of the sums.
+        out: that of the result.
+    """
+
+    sums: tuple[float, ...]
+    out: tuple[float, ...]
+
+
 class Changes(Record):
     """What an export changed.
 
@@ -52,8 +67,18 @@ class Changes(Record):
         storage: by exported value, how its codes were stored.
         scales: by the result of a sum or product, the true scales of its two operands.
         moves: by result, codes that are others in another type.
+        multipliers: by result, the scales of a quotient.
+        recipes: by result of a look-up, the float operators that its table stands for.
+        inputs: by input of the graph that gives codes, their parameters.
+        outputs: by output of the graph that is codes, their parameters.
     """
 
     storage: dict[str, Stored] = Field(default_factory=dict[str, Stored])
     scales: dict[str, tuple[float, float]] = Field(default_factory=dict[str, tuple[float, float]])
     moves: dict[str, Moved] = Field(default_factory=dict[str, Moved])
+    multipliers: dict[str, Multiplied] = Field(default_factory=dict[str, Multiplied])
+    recipes: dict[str, tuple[FloatStep, ...]] = Field(
+        default_factory=dict[str, tuple[FloatStep, ...]]
+    )
+    inputs: dict[str, Stored] = Field(default_factory=dict[str, Stored])
+    outputs: dict[str, Stored] = Field(default_factory=dict[str, Stored])

@@ -7,11 +7,15 @@ import numpy as np
 from intonnx.ir.changes import KEY, Changes, Stored
 from intonnx.ir.graph import Graph
 from intonnx.ir.ops.quantize import Requantize
+from intonnx.ir.ops.storage_cast import StorageCast
 from intonnx.ir.storage import is_signed, moved_codes, moved_params
+from intonnx.ir.types import QuantParams
 from intonnx.version import VERSION
 
-from .qlinear.emitter import Emitter
+from .qlinear.emitter import CONTRIB, Emitter
 
+_SAYING = frozenset({"DequantizeLinear", "QLinearConv", "QLinearMatMul"})
+"""Operators of ai.onnx that say the parameters of the codes that they read."""
 VERSION_KEY = "intonnx.version"
 NUMERICS_KEY = "intonnx.numerics"
 
@@ -33,7 +37,54 @@ def properties_of(before: Graph, out: Emitter) -> dict[str, str]:
 
 def _changes(before: Graph, out: Emitter) -> Changes:
     storage = {**_moved_values(before, out.graph), **out.stored}
-    return Changes(storage=storage, scales=out.true_scales, moves=out.moves)
+    return Changes(
+        storage=storage,
+        scales=out.true_scales,
+        moves=out.moves,
+        multipliers=out.multipliers,
+        recipes=out.recipes,
+        inputs=_inputs(before, out),
+        outputs=_outputs(before, out),
+    )
+
+
+def _inputs(before: Graph, out: Emitter) -> dict[str, Stored]:
+    """The inputs that give codes of which no operator of the export says the parameters."""
+    readers: dict[str, set[str]] = {name: set() for name in before.inputs}
+    for node in out.nodes:
+        for name in node.input:
+            if name in readers:
+                readers[name].add(node.op_type)
+    found: dict[str, Stored] = {}
+    for name, kinds in readers.items():
+        casts = [node.op for node in before.users.get(name, ())]
+        known = {op.out for op in casts if isinstance(op, StorageCast)}
+        if len(known) != 1 or None in known or kinds <= _SAYING:
+            continue
+        (params,) = known
+        if params is not None and params.per_tensor:
+            found[name] = _whole(name, params)
+    return found
+
+
+def _outputs(before: Graph, out: Emitter) -> dict[str, Stored]:
+    """The outputs that are codes of which what makes them does not say the parameters."""
+    said = {
+        name
+        for node in out.nodes
+        if node.op_type in (*_SAYING, "QuantizeLinear") or node.domain == CONTRIB
+        for name in node.output
+    }
+    kinds = {name: before.types[name].quant for name in before.outputs if name not in said}
+    return {
+        name: _whole(name, params) for name, params in kinds.items()
+        if params is not None and params.per_tensor
+    }  # fmt: skip
+
+
+def _whole(name: str, params: QuantParams) -> Stored:
+    zero, scale = params.scalar_zero_point, float(params.scalar_scale)
+    return Stored(name=name, storage=params.storage, zero=(zero,), scale=(scale,))
 
 
 def _moved_values(before: Graph, after: Graph) -> dict[str, Stored]:

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from intonnx.ir.types import QuantParams, TensorType, static_shape
+from intonnx.ir.types import Array, QuantParams, TensorType, static_shape
 
 INT32_LIMIT = 1 << 31
 
@@ -21,6 +21,19 @@ def mean_multiplier(x: QuantParams, out: QuantParams, count: int) -> np.float32 
     with np.errstate(over="ignore", under="ignore"):
         k = np.float32(float(x.scalar_scale) / (float(out.scalar_scale) * count))
     return k if np.isfinite(k) and k > 0 else None
+
+
+def mean_scale(k: np.float32, out: QuantParams) -> Array:
+    """A float32 scale of sums that divided by that of the result is the multiplier `k`.
+
+    Where there is none, as the result may be subnormal, the nearest.
+    """
+    scale = np.float32(out.scalar_scale)
+    with np.errstate(all="ignore"):
+        near = np.float32(np.float64(k) * np.float64(scale))
+        below, above = (np.nextafter(near, np.float32(end)) for end in (0, np.inf))
+        fitting = [value for value in (near, below, above) if value / scale == k]
+    return np.asarray(fitting[0] if fitting else near, np.float32)
 
 
 def largest_code(params: QuantParams) -> int:

@@ -19,6 +19,8 @@ from intonnx.ir.rewriter import NodeId, Rewriter
 
 from .boundary import Boundary, is_dequantized, requantize
 from .codes import lift_quantizers, on_codes
+from .look_up import looked_up
+from .moved import moved_as
 from .narrow import narrow_quantizers
 from .typed_sums import typed_product
 
@@ -42,6 +44,7 @@ def collect(graph: Graph) -> Graph:
     for node_id in rewriter.node_ids():
         if node_id in rewriter:
             _visit(rewriter, node_id)
+    _drop_casts(rewriter)
     return rewriter.finish()
 
 
@@ -87,17 +90,34 @@ def _integer_form(rewriter: Rewriter, node_id: NodeId) -> Refusal | None:
     return refusal
 
 
+def _drop_casts(rewriter: Rewriter) -> None:
+    """Drop casts that have come in between, and can be dropped now that all readers are known."""
+    for node_id in rewriter.node_ids():
+        op = rewriter.node(node_id).op if node_id in rewriter else None
+        if isinstance(op, StorageCast):
+            _drop_cast(rewriter, node_id, op)
+
+
 def _drop_cast(rewriter: Rewriter, node_id: NodeId, op: StorageCast) -> None:
     """A cast to the parameters that the codes got meanwhile, or can be given, does nothing."""
     (codes,), (result,) = rewriter.node(node_id).operands, rewriter.node(node_id).results
-    if rewriter.is_output(result) or op.out is None:
+    if op.out is None:
         return
     if rewriter.types[codes].quant is None:
         sources = rewriter.node(node_id).sources
-        codes = typed_product(rewriter, node_id, codes, op.out, sources) or codes
-    if rewriter.types[codes].quant == op.out:
+        if not looked_up(rewriter, codes, op.out):
+            moved_as(rewriter, codes, op.out)
+        if (typed := typed_product(rewriter, node_id, codes, op.out, sources)) is not None:
+            rewriter.replace_uses(codes, typed)
+            codes = typed
+    if rewriter.types[codes].quant != op.out:
+        return
+    if not rewriter.is_output(result):
         rewriter.remove(node_id)
         rewriter.replace_uses(result, codes)
+    elif rewriter.producer(codes) is not None and not rewriter.is_output(codes):
+        rewriter.remove(node_id)
+        rewriter.rename(codes, result)
 
 
 def _read_codes(rewriter: Rewriter, node_id: NodeId) -> None:

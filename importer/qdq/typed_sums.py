@@ -34,7 +34,7 @@ def typed_product(
     Args:
         rewriter: the graph.
         before: the node that the product is written in front of.
-        sums: plain int32, read by nothing but what becomes the dequantize.
+        sums: plain int32, read by nothing but what becomes the dequantize, or by casts to `params`.
         params: the parameters that the sums shall have.
         sources: the nodes that did the dequantizing.
 
@@ -42,8 +42,10 @@ def typed_product(
     points and scales that give exactly these parameters, or another operator reads the plain sums.
     """
     product_id = rewriter.producer_id(sums)
-    alone = len(rewriter.user_ids(sums)) == 1 and not rewriter.is_output(sums)
-    if product_id is None or not alone or params.storage is not DType.I32:
+    alone = len(rewriter.user_ids(sums)) == 1 or readers_agree(rewriter, sums, params)
+    if product_id is None or not alone or rewriter.is_output(sums):
+        return None
+    if params.storage is not DType.I32:
         return None
     product = rewriter.node(product_id)
     if not isinstance(product.op, Conv | MatrixProduct) or np.any(params.zero_point):
@@ -68,6 +70,16 @@ def typed_product(
     name = rewriter.fresh(f"{sums}.accumulator")
     rewriter.emit(product.op, operands, [name], sources=both, before=before)
     return name
+
+
+def readers_agree(rewriter: Rewriter, name: str, params: QuantParams) -> bool:
+    """Whether all that reads a value, and is needed itself, gives it these parameters."""
+    readers = map(rewriter.node, rewriter.user_ids(name))
+    return all(
+        isinstance(reader.op, StorageCast) and reader.op.out == params
+        for reader in readers
+        if any(rewriter.is_output(made) or rewriter.user_ids(made) for made in reader.results)
+    )
 
 
 class _Plan:

@@ -14,7 +14,7 @@ from intonnx.ir.types import Array, TensorType
 from ._accumulator import between
 from .emitter import Emitter
 from .registry import emitters
-from .saturation import exact_codes, note_storage
+from .saturation import exact_codes, note_scales, note_storage
 
 
 def attributes(op: Conv) -> dict[str, Any]:
@@ -125,6 +125,7 @@ def conv(op: Conv, node: Node, out: Emitter) -> None:
         if not _uniform(zeros):
             return _sums_by_channel(op, node, out, (x, x_zero), w, zeros)
         w_zero = out.constant(zeros, "zero_point")
+        note_scales(node, w, out)
     if not names[2]:
         out.node("ConvInteger", [x, w, x_zero, w_zero], [result], **attributes(op))
         return

@@ -13,7 +13,7 @@ from ._accumulator import needs_distance
 from ._scaled_products import matmul_integer_to_float
 from .emitter import CONTRIB, Emitter
 from .registry import emitters
-from .saturation import exact_codes, note_storage, real_weights
+from .saturation import exact_codes, note_scales, note_storage, real_weights
 
 
 @emitters.joins(Dense, BatchMatMul, scaled=True)
@@ -155,6 +155,7 @@ def matrix_product(op: Dense | BatchMatMul, node: Node, out: Emitter) -> None:
     result = node.results[0]
     sums = out.fresh(f"{result}.sum") if names[2] else result
     codes, zero = _right_codes(node, out)
+    note_scales(node, codes, out)
     left_zero = out.zero_point_operand(names[0], names[3])
     out.node("MatMulInteger", [out.operand(names[0]), codes, left_zero, zero], [sums])
     if names[2]:

@@ -9,9 +9,10 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
-from intonnx.ir.changes import Moved, Stored
+from intonnx.ir.changes import Moved, Multiplied, Stored
 from intonnx.ir.graph import Graph, Node
 from intonnx.ir.names import Names
+from intonnx.ir.ops.lut import FloatStep
 from intonnx.ir.types import Array, DType, QuantParams, TensorType
 from intonnx.protos import element_of_dtype
 
@@ -55,6 +56,10 @@ class Emitter:
         """By result, the scales of two operands for which the kernel gets others."""
         self.moves: dict[str, Moved] = {}
         """By result, codes that are written as others plus or minus 128."""
+        self.multipliers: dict[str, Multiplied] = {}
+        """By result, the scales in whose quotient its sums are multiplied."""
+        self.recipes: dict[str, tuple[FloatStep, ...]] = {}
+        """By result, what a table stands for that is written as a look-up."""
         self._names = names or Names(graph.types)
         self._shared: dict[tuple[str, tuple[int, ...], bytes], str] = {}
         self._real: dict[str, str] = {}
@@ -203,6 +208,17 @@ class Emitter:
         inputs = [real, self.scale(params), self.zero_point(params)]
         self.node("QuantizeLinear", inputs, [result], axis=params.axis, block_size=params.block,
                   precision=element_of_dtype(DType.F32) if narrow else None)  # fmt: skip
+
+    def quantize_scaled(self, scaled: str, sums: Array, params: QuantParams, result: str) -> None:
+        """Write QuantizeLinear by 1 from sums that are multiplied by a quotient of scales already.
+
+        `sums` are their scales, those of the result are in `params`; both are kept for an import.
+        """
+        self.multipliers[result] = Multiplied(
+            sums=tuple(sums.reshape(-1).tolist()), out=tuple(params.scale.reshape(-1).tolist())
+        )
+        update = {"scale": np.ones_like(params.scale), "expressed": DType.F32}
+        self.quantize(scaled, params.model_copy(update=update), result)
 
     def limit(self, codes: str, limits: tuple[int, int], dtype: DType, result: str) -> None:
         """Write Clip of integers; by way of int32 where onnxruntime has no kernel for the type.

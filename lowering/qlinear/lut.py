@@ -30,7 +30,7 @@ def lut(op: Lut, node: Node, out: Emitter) -> None:
     if _is_qlinear(op, node, out):
         _qlinear(op, node, out)
     elif gathers and (out.qlinear or not known):
-        _gather(node, out)
+        _gather(op, node, out)
     else:
         _recipe(op, node, out)
 
@@ -54,7 +54,9 @@ def _qlinear(op: Lut, node: Node, out: Emitter) -> None:
     out.node(_QLINEAR[step.op_type], inputs, node.results, domain=CONTRIB, **dict(step.attributes))
 
 
-def _gather(node: Node, out: Emitter) -> None:
+def _gather(op: Lut, node: Node, out: Emitter) -> None:
+    if op.recipe:
+        out.recipes[node.results[0]] = op.recipe
     codes, table = (out.operand(name) for name in node.operands)
     look_up(codes, out.type(node.operands[0]), table, node.results[0], out)
 

@@ -77,8 +77,7 @@ def requantize(op: Requantize, node: Node, out: Emitter) -> None:
         sums = out.value("Sub", [wide, out.constant(zero, "zero_point")], f"{result}.centred")
     real = out.value("Cast", [sums], f"{result}.sum", to=element_of_dtype(DType.F32))
     scaled = out.value("Mul", [real, out.constant(factors, "multiplier")], f"{result}.scaled")
-    update = {"scale": np.ones_like(op.out.scale), "expressed": DType.F32}
-    out.quantize(scaled, op.out.model_copy(update=update), result)
+    out.quantize_scaled(scaled, params.scale, op.out, result)
 
 
 def requantized_by_table(codes: str, params: QuantParams, result: str, out: Emitter) -> bool:

@@ -10,7 +10,7 @@ import numpy as np
 from intonnx.ir.graph import Node
 from intonnx.ir.ops.reduce import Mean, ReduceMax, ReduceMin, Reduction, Sum
 from intonnx.ir.types import DType, TensorType, static_shape
-from intonnx.lowering.reductions import fits_int32, mean_multiplier
+from intonnx.lowering.reductions import fits_int32, mean_multiplier, mean_scale
 from intonnx.protos import element_of_dtype
 
 from ._accumulator import between, centred
@@ -52,8 +52,8 @@ def mean(op: Mean, node: Node, out: Emitter) -> None:
     total = _integer_sum(op, node, out, "")
     real = out.value("Cast", [total], f"{result}.real_sum", to=element_of_dtype(DType.F32))
     scaled = out.value("Mul", [real, out.constant(np.asarray(k), "multiplier")], f"{result}.scaled")
-    update = {"scale": np.ones_like(op.out.scale), "expressed": DType.F32}
-    return out.quantize(scaled, op.out.model_copy(update=update), result)
+    sums = mean_scale(k, op.out)
+    return out.quantize_scaled(scaled, sums, op.out, result)
 
 
 @emitters.register(ReduceMax, ReduceMin)

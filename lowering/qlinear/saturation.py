@@ -17,6 +17,7 @@ import numpy as np
 from intonnx.ir.bounds import columns, saturating_sums
 from intonnx.ir.changes import Stored
 from intonnx.ir.graph import Node
+from intonnx.ir.ops.storage_cast import StorageCast
 from intonnx.ir.storage import is_signed, moved_codes, moved_params
 from intonnx.ir.types import Array, DType, TensorType, quantized
 
@@ -62,6 +63,29 @@ def note_storage(codes: str, name: str, storage: DType, zeros: Array, out: Emitt
     """Keep how the weights `name` were stored that are now the initializer `codes`."""
     points = tuple(int(zero) for zero in zeros.reshape(-1))
     out.stored.setdefault(codes, Stored(name=name, storage=storage, zero=points))
+
+
+def note_scales(node: Node, weights: str, out: Emitter) -> None:
+    """Keep the scales of the operands of an integer product, which has no place for them.
+
+    `weights` is the initializer of operand 1. An activation has a place where it is quantized, but
+    not where the model gives it as plain integers.
+    """
+    given = out.graph.producers.get(node.operands[0])
+    if given is not None and isinstance(given.op, StorageCast):
+        _note_scale(given.operands[0], given.operands[0], node.operands[0], out)
+    if node.operands[1] in out.graph.constants:
+        _note_scale(weights, node.operands[1], node.operands[1], out)
+
+
+def _note_scale(codes: str, name: str, typed: str, out: Emitter) -> None:
+    kind = out.type(typed)
+    if kind.quant is None or kind.quant.block is not None:
+        return
+    zeros, scales = (
+        tuple(array.reshape(-1).tolist()) for array in (kind.quant.zero_point, kind.quant.scale)
+    )
+    out.stored[codes] = Stored(name=name, storage=kind.dtype, zero=zeros, scale=scales)
 
 
 def real_weights(activation: str, name: str, reduction_axes: Sequence[int], out: Emitter) -> str:

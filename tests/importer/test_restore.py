@@ -74,6 +74,28 @@ def test_round_trips_keep_parameters_codes_and_results(
         model = exported
 
 
+def test_what_an_operator_reads_as_plain_integers_stays_and_the_rest_goes_back() -> None:
+    model = network("s8")
+    graph = intonnx.import_model(model)
+    exported = intonnx.to_onnx(graph)
+    # Somebody adds an operator that reads what the export made u8.
+    (pool,) = [node for node in exported.graph.node if node.op_type == "MaxPool"]
+    codes = pool.input[0]
+    exported.graph.node.append(onnx.helper.make_node("Cast", [codes], ["sums"], to=6))
+    exported.graph.output.append(onnx.helper.make_tensor_value_info("sums", 6, None))
+    again = intonnx.import_model(exported)
+    assert again.types[codes].dtype == "u8"
+    assert {"i8"} == {
+        kind.dtype for name, kind in again.types.items()
+        if kind.quant is not None and name in graph.types and kind.dtype != "i32"
+        and name not in (codes, *again.producers[codes].operands, pool.output[0])
+    }  # fmt: skip
+    wanted = intonnx.compile(graph).run({"x": image()})
+    found = intonnx.compile(again).run({"x": image()})
+    for name, array in wanted.items():
+        np.testing.assert_array_equal(found[name], array)
+
+
 def test_only_what_the_export_moved_is_moved_back() -> None:
     exported = intonnx.to_onnx(intonnx.import_model(network("s8")))
     (entry,) = [entry for entry in exported.metadata_props if entry.key == CHANGES]
@@ -94,6 +116,13 @@ def test_only_what_the_export_moved_is_moved_back() -> None:
         json.dumps({"storage": {"$": {"name": "n", "storage": "i8", "zero": [127]}}}),
         json.dumps({"storage": {"$": {"name": "n", "storage": "f32", "zero": [0]}}}),
         json.dumps({"storage": {"$": {"name": "", "storage": "i8", "zero": [0]}}}),
+        json.dumps({"storage": {"$": {"name": "n", "storage": "u8", "zero": [3], "scale": [9.0]}}}),
+        json.dumps({"multipliers": {"$": {"sums": [1.0], "out": [2.0]}}}),
+        json.dumps({"multipliers": {"$": {"sums": [], "out": [0.0]}}}),
+        json.dumps({"recipes": {"$": [["Exp", [0], []]]}}),
+        json.dumps({"recipes": {"$": [["Exp", [7], []], ["None", [0], []]]}}),
+        json.dumps({"inputs": {"$": {"name": "", "storage": "u8", "zero": [9], "scale": [0.1]}}}),
+        json.dumps({"outputs": {"$": {"name": "", "storage": "u8", "zero": [9], "scale": [0.1]}}}),
         '{"moves": {"$": {"source": "$", "scale": NaN, "zero": 0, "to_zero": 128}}}',
     ],
 )
