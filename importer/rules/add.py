@@ -14,12 +14,18 @@ from intonnx.ir.ops.add import Add, Subtract
 from intonnx.ir.types import QuantParams
 
 from ._binary import import_qlinear_binary, quantize_binary
+from ._normalization_steps import normalized_in_steps
 
 
 @quantizes("Add")
 def quantize_add(boundary: Boundary) -> Refusal | None:
-    """A constant that is added to an accumulator is its bias; all else is a sum of two operands."""
+    """A constant that is added to an accumulator is its bias, or the end of a normalization.
+
+    All else is a sum of two operands.
+    """
     if float_bias(boundary) or fold_bias(boundary) or integer_bias(boundary):
+        return None
+    if normalized_in_steps(boundary):
         return None
     return quantize_binary(boundary, _add)
 

@@ -12,14 +12,20 @@ from intonnx.ir.ops.multiply import Multiply
 from intonnx.ir.types import QuantParams
 
 from ._binary import import_qlinear_binary, quantize_binary
+from ._normalization_steps import normalized_in_steps
 
 
 @quantizes("Mul")
 def quantize_mul(boundary: Boundary) -> Refusal | None:
-    """A product of cast integers and a scale is a dequantize; all else is one of two operands."""
+    """A product of cast integers and a scale is a dequantize, with a constant a rescaling.
+
+    It may be the end of a normalization; all else is a product of two operands.
+    """
     if dequantized_integers(boundary):
         return None
     if rescale_by_constant(boundary, 1) or rescale_by_constant(boundary, 0):
+        return None
+    if normalized_in_steps(boundary):
         return None
     return quantize_binary(boundary, _multiply)
 

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from intonnx.ir.graph import Node
 from intonnx.ir.ops.layer_norm import LayerNorm, RmsNorm
 
 from ._normalization import factors
 from .emitter import Emitter
 from .registry import emitters
+
+_SINCE = {"LayerNormalization": 17, "RMSNormalization": 23}
+_AXES_SINCE = 18
+"""From this opset on ReduceMean has its axes as an input."""
 
 
 @emitters.register(LayerNorm)
@@ -24,5 +30,32 @@ def rms_norm(op: RmsNorm, node: Node, out: Emitter) -> None:
 
 def _last_axes(op_type: str, op: LayerNorm | RmsNorm, node: Node, out: Emitter) -> None:
     others = factors(node, out)
+    if out.opset < _SINCE[op_type]:
+        return _in_steps(op, node, others, out)
     data = node.operands[:1]
-    out.between(node, op_type, others, operands=data, axis=op.axis, epsilon=op.epsilon)
+    return out.between(node, op_type, others, operands=data, axis=op.axis, epsilon=op.epsilon)
+
+
+def _in_steps(op: LayerNorm | RmsNorm, node: Node, others: list[str], out: Emitter) -> None:
+    """The means, differences and the square root that the operator stands for."""
+    result, rank = node.results[0], out.type(node.operands[0]).rank or 0
+    axes = list(range(op.axis % rank - rank, 0))
+
+    def mean(value: str, hint: str) -> str:
+        if out.opset < _AXES_SINCE:
+            return out.value("ReduceMean", [value], f"{result}.{hint}", keepdims=1, axes=axes)
+        inputs = [value, out.constant(np.asarray(axes, np.int64), "axes")]
+        return out.value("ReduceMean", inputs, f"{result}.{hint}", keepdims=1)
+
+    part = out.real(node.operands[0])
+    if isinstance(op, LayerNorm):
+        part = out.value("Sub", [part, mean(part, "mean")], f"{result}.difference")
+    variance = mean(out.value("Mul", [part, part], f"{result}.square"), "variance")
+    expressed = out.params(node.operands[0]).expressed
+    epsilon = out.constant(np.asarray(op.epsilon, expressed.numpy), "epsilon")
+    total = out.value("Add", [variance, epsilon], f"{result}.total")
+    root = out.value("Sqrt", [total], f"{result}.root")
+    value = out.value("Div", [part, root], f"{result}.normalized")
+    for op_type, other in zip(("Mul", "Add"), others, strict=False):
+        value = out.value(op_type, [value, other], f"{result}.{op_type.lower()}")
+    out.quantize(value, op.out, result)
