@@ -34,7 +34,9 @@ def test_json_has_every_comparison(invoke: Invoke, model: Path, image: Path) -> 
     assert found["random"] is None
     assert found["samples"] == 1
     made = {comparison["reference"]: comparison for comparison in found["comparisons"]}
-    assert list(made) == ["literal", "original", "export", "optimized"]
+    assert list(made) == [
+        "literal", "original", "original optimized", "export", "optimized"
+    ]  # fmt: skip
     codes = {d["value"]: d for d in made["export"]["operators"]}["codes"]
     assert codes["limit"] == 0
     assert codes["differing"] == 0
@@ -139,3 +141,74 @@ def test_sizes_of_symbolic_axes() -> None:
     rng = np.random.default_rng(0)
     assert random_inputs(graph, rng, sizes={"H": 5})["x"].shape == (1, 3, 5, 1)
     assert random_inputs(graph, rng, sizes={"?": 7, "N": 2})["x"].shape == (2, 3, 1, 7)
+
+
+def test_against_names_the_references(invoke: Invoke, model: Path) -> None:
+    found = json.loads(invoke("verify", model, "--against", "qdq", "--json").stdout)
+    assert [made["reference"] for made in found["comparisons"]] == ["literal"]
+    found = json.loads(invoke("verify", model, "--against", "onnxruntime", "--json").stdout)
+    names = [made["reference"] for made in found["comparisons"]]
+    assert names == ["original", "original optimized", "export", "optimized"]
+
+
+def test_onnxruntime_that_is_asked_for_must_be_there(
+    invoke: Invoke, model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runtime, "is_installed", lambda: False)
+    result = invoke("verify", model, "--against", "onnxruntime")
+    assert result.exit_code == 2
+    assert "onnxruntime is not installed: pip install 'intonnx[ort]'" in result.stderr
+
+
+def test_a_float_model_shows_the_layers(invoke: Invoke, tmp_path: Path) -> None:
+    from support.float_networks import images, quantized_network
+
+    quantized = quantized_network(tmp_path)
+    folder = tmp_path / "samples"
+    folder.mkdir()
+    for index, image in enumerate(images(2)):
+        np.save(folder / f"{index}.npy", image[0] if index else image)
+    result = invoke("verify", quantized, "--against", tmp_path / "float.onnx", "--data", folder)
+    assert result.exit_code == 0, result.stderr
+    assert f"integer execution on the 2 samples in {folder}" in result.stdout
+    assert "values paired, 0 without a pair" in result.stdout
+    assert "weights with a scale for each channel" in result.stdout
+    result = invoke("verify", quantized, "--against", "a.onnx", "--against", "b.onnx")
+    assert result.exit_code == 2
+    assert "two float models" in result.stderr
+    found = json.loads(
+        invoke("verify", quantized, "--against", tmp_path / "float.onnx", "--json").stdout
+    )
+    assert found["layers"]["layers"][0]["float_value"] == "x"
+
+
+def test_images_are_samples(invoke: Invoke, model: Path, tmp_path: Path) -> None:
+    image = pytest.importorskip("PIL.Image")
+    pixels = np.random.default_rng(0).integers(0, 256, (6, 6, 3)).astype(np.uint8)
+    image.fromarray(pixels).save(tmp_path / "a.png")
+    (tmp_path / "notes.txt").write_text("no sample")
+    result = invoke("verify", model, "--data", tmp_path)
+    assert result.exit_code == 0, result.stderr
+    assert "the 1 samples" in result.stdout
+    image.fromarray(pixels[:4]).save(tmp_path / "b.png")
+    result = invoke("verify", model, "--data", tmp_path)
+    assert result.exit_code == 2
+    (tmp_path / "b.png").write_bytes(b"no image")
+    result = invoke("verify", model, "--data", tmp_path)
+    assert result.exit_code == 2
+    assert "b.png: not an image that can be read" in result.stderr
+
+
+def test_folders_without_samples_are_refused(invoke: Invoke, model: Path, tmp_path: Path) -> None:
+    assert "no .npy, .npz or image file" in invoke("verify", model, "--data", tmp_path).stderr
+    assert "no such folder" in invoke("verify", model, "--data", tmp_path / "none").stderr
+    result = invoke("verify", model, "--data", tmp_path, "-i", "x=a.npy")
+    assert result.exit_code == 2
+    assert "give --input or --data, not both" in result.stderr
+
+
+def test_values_shows_every_value(invoke: Invoke, model: Path) -> None:
+    result = invoke("verify", model, "--values")
+    (header,) = {line for line in result.stdout.splitlines() if line.startswith("value ")}
+    assert header.split() == ["value", "differ", "ties", "largest", "SQNR", "cosine", "saturated"]
+    assert any(line.startswith("x_q ") for line in result.stdout.splitlines())

@@ -217,9 +217,22 @@ def verify(
         list[str] | None,
         typer.Option(metavar="NAME=SIZE", help="Size of another symbolic axis, also '?'; else 1."),
     ] = None,
+    data: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Folder of samples: .npz, .npy or images, one a file."),
+    ] = None,
+    against: Annotated[
+        list[str] | None,
+        typer.Option(metavar="qdq|onnxruntime|FLOAT.onnx",
+                     help="What to compare with; without it the first two. A float model shows "
+                          "which layers lose most. Repeatable."),
+    ] = None,
+    values: Annotated[
+        bool, typer.Option("--values", help="Print every value: differences, ties, SQNR, cosine.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:  # fmt: skip
-    """Compare with the QDQ meaning and onnxruntime.
+    """Compare with the QDQ meaning, onnxruntime and a float model.
 
     The integer execution is held against the literal QDQ meaning of the model and, where it is
     installed, against onnxruntime on the model and on what `compile` writes.
@@ -228,14 +241,19 @@ def verify(
     quantum, holds for every operator. Without --input, inputs are random over the ranges that the
     model's quantizers cover. Exit code 1 when a difference is beyond its limit.
     """
-    from .verifying import RandomInputs, show_verification, verify_model
+    from .verifying import RandomInputs, show_values, show_verification, verify_model
 
     sizes = [_size(text) for text in dim or []]
     random = RandomInputs(samples=samples, seed=seed, batch=batch, sizes=dict(sizes))
-    report = verify_model(model, inputs or [], random, max_quanta)
+    if inputs and data is not None:
+        raise typer.BadParameter("give --input or --data, not both")
+    report = verify_model(model, inputs or [], random, max_quanta, against or [], data)
     if as_json:
         print(report.model_dump_json(indent=2))
     else:
+        if values:
+            show_values(report)
+            print()
         show_verification(report)
     if not report.passed:
         raise typer.Exit(1)

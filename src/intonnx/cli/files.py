@@ -96,7 +96,7 @@ def read_inputs(graph: Graph, texts: Iterable[str]) -> dict[str, Array]:
         if name is not None:
             found[name] = _one_array(name, Path(text[len(name) + 1 :]))
         elif text.endswith(".npz") and ("=" not in text or Path(text).exists()):
-            found.update(_arrays(Path(text)))
+            found.update(read_arrays(Path(text)))
         elif "=" in text:
             name, _, file = text.partition("=")
             found[name] = _one_array(name, Path(file))
@@ -106,7 +106,7 @@ def read_inputs(graph: Graph, texts: Iterable[str]) -> dict[str, Array]:
 
 
 def _one_array(name: str, path: Path) -> Array:
-    arrays = _arrays(path)
+    arrays = read_arrays(path)
     if name in arrays:
         return arrays[name]
     if len(arrays) == 1:
@@ -115,8 +115,8 @@ def _one_array(name: str, path: Path) -> Array:
     raise RunFailure(f"it has no array '{name}', it holds {held}", file=os.fspath(path))
 
 
-def _arrays(path: Path) -> dict[str, Array]:
-    """The arrays of an .npz by name, or that of an .npy under the name ""."""
+def read_arrays(path: Path) -> dict[str, Array]:
+    """The arrays of an .npz by name, or that of an .npy under the name "". Raises RunFailure."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

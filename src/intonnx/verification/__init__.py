@@ -10,10 +10,13 @@ The references:
 
     literal     the literal meaning of the quantized model (numerics "qdq"): dequantize, the real
                 operator, quantize
-    original    onnxruntime on the model as it is, with optimization off
+    original    onnxruntime on the model as it is, with optimization off; and with optimization
+                on, outputs only, for information
     export      onnxruntime on the graph that `to_onnx` writes, with optimization off: equal bit
                 for bit, except where no QLinear kernel exists and the export has DQ -> op -> Q
     optimized   the same graph with optimization on, outputs only, for information
+
+Of codes that differ it is said how many are ties: half way between two codes, where each is right.
 
 A quantum is one code. For dequantized codes it is their scale; other floats, made by operators
 that stayed float, are compared relative to the largest magnitude of the reference's tensor.
@@ -23,6 +26,18 @@ from __future__ import annotations
 
 from .compare import Comparison, Verification, verify_graph
 from .difference import Difference
+from .float_model import FloatComparison, Layer, compare_with_float
+from .references import Against
 from .sampling import random_inputs
 
-__all__ = ["Comparison", "Difference", "Verification", "random_inputs", "verify_graph"]
+__all__ = [
+    "Against",
+    "Comparison",
+    "Difference",
+    "FloatComparison",
+    "Layer",
+    "Verification",
+    "compare_with_float",
+    "random_inputs",
+    "verify_graph",
+]

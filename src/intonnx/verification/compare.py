@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
+import numpy as np
 import onnx
 
 from intonnx.ir.errors import IntonnxError
@@ -13,7 +14,9 @@ from intonnx.lowering.executable import Executable, compile_graph
 
 from .difference import Difference, Unit, difference
 from .operators import Operators, Pair
-from .references import Inputs, Plan, Reference, is_float_op, plans
+from .references import Against, Inputs, Plan, Reference, is_float_op, plans
+from .statistics import Sums, sums_of
+from .ties import ties_among
 
 FLOAT_LIMIT = 1e-3
 """The largest relative difference of an operator that makes floats."""
@@ -61,6 +64,7 @@ def verify_graph(
     *,
     original: onnx.ModelProto | None = None,
     max_quanta: float = 1,
+    against: Collection[Against] = (),
     advance: Callable[[int, int], None] = _nothing,
 ) -> Verification:
     """Compare the integer execution (numerics "qlinear") with every reference there is.
@@ -70,14 +74,16 @@ def verify_graph(
         samples: arrays for the inputs of the graph, one mapping for each run.
         original: the model that `graph` was imported from, its external data loaded.
         max_quanta: the limit for one operator.
+        against: the references, all that there are unless given.
         advance: called after each comparison of a sample with how many are done, of how many.
 
     Raises:
-        CompileFailure, RunFailure: the graph cannot run at all on these inputs.
+        CompileFailure, RunFailure: the graph cannot run at all on these inputs, or onnxruntime is
+            asked for and not installed.
     """
     integer = compile_graph(graph, "qlinear")
     operators = Operators(graph)
-    references = plans(graph, original)
+    references = plans(graph, original, against)
     done, made = 0, list[Comparison]()
     for plan in references:
         findings = _Findings(graph, plan, max_quanta)
@@ -101,6 +107,7 @@ class _Findings:
         self._graph, self._plan, self._max_quanta = graph, plan, max_quanta
         self._operators: dict[str, Difference] = {}
         self._outputs: dict[str, Difference] = {}
+        self._sums: dict[tuple[int, str], Sums] = {}
         self._skipped, self._error = plan.skipped, plan.error
 
     def add(self, operators: Operators, integer: Executable, inputs: Inputs) -> None:
@@ -113,7 +120,7 @@ class _Findings:
         except IntonnxError as error:
             if self._plan.reference == "literal":
                 raise
-            if self._plan.reference == "original":
+            if self._plan.reference.startswith("original"):
                 self._skipped = error.cause
             else:
                 self._error = error.cause
@@ -150,7 +157,11 @@ class _Findings:
         limit: Callable[[Unit], float | None] | float | None,
     ) -> None:
         unit, largest, differing = difference(self._graph, pair.node, pair.ours, pair.theirs)
-        known = into.get(pair.name)
+        known, kind = into.get(pair.name), self._graph.types[pair.name]
+        key = (id(into), pair.name)
+        sums = self._sums.get(key, Sums()).plus(sums_of(kind, pair.ours, pair.theirs))
+        self._sums[key] = sums
+        coded = kind.quant is not None and sums.elements > 0
         into[pair.name] = Difference(
             value=pair.name,
             node=pair.label,
@@ -159,7 +170,20 @@ class _Findings:
             limit=limit(unit) if callable(limit) else limit,
             differing=differing + (known.differing if known else 0),
             elements=pair.ours.size + (known.elements if known else 0),
+            ties=self._ties(pair, differing, known),
+            sqnr=sums.sqnr,
+            cosine=sums.cosine,
+            saturation=sums.saturated / sums.elements if coded else None,
         )
+
+    def _ties(self, pair: Pair, differing: int, known: Difference | None) -> int | None:
+        """The ties so far; None once a result differs in a way that is not analysed."""
+        before = 0 if known is None else known.ties
+        if before is None or differing == 0 or pair.ours.shape != pair.theirs.shape:
+            return before
+        operands, apart = pair.operands(), np.asarray(pair.ours != pair.theirs)
+        found = ties_among(self._graph, pair.node, operands, pair.ours, apart)
+        return None if found is None else before + found
 
     def comparison(self) -> Comparison:
         """What was found."""

@@ -23,6 +23,12 @@ class Difference(Record):
         largest: the largest difference of an element.
         limit: the largest difference that passes; None where it is not judged.
         differing, elements: how many elements differ, of how many.
+        ties: how many of those that differ are ties, of the first few thousand of a sample; None
+            where the operator is not analysed.
+        sqnr: the signal to quantization noise ratio in dB, of real values; None without noise.
+        cosine: of the angle between both as vectors of real values; None where one is zero.
+        saturation: the share of our codes at an end of their range that is not zero; None for
+            floats.
     """
 
     value: str
@@ -32,6 +38,10 @@ class Difference(Record):
     limit: float | None
     differing: int
     elements: int
+    ties: int | None = None
+    sqnr: float | None = None
+    cosine: float | None = None
+    saturation: float | None = None
 
     @property
     def passed(self) -> bool:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
 from intonnx.ir.graph import Graph, Node
@@ -20,6 +21,8 @@ class Pair(NamedTuple):
     """The operators between the reference's values and this one, as errors name them."""
     ours: Array
     theirs: Array
+    operands: Callable[[], Mapping[str, Array]] = dict
+    """The values of the node's operands: those of the reference, and the sums made of them."""
 
 
 class Operators:
@@ -31,25 +34,34 @@ class Operators:
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
-        self._steps: list[tuple[Node, str, Executable]] = []
+        self._steps: list[tuple[tuple[Node, ...], str, Executable]] = []
         for node in graph.nodes:
             if not all(_is_inner(graph, name) for name in node.results if name):
-                members = _with_accumulators(graph, node)
+                members = with_accumulators(graph, node)
                 label = ", ".join(member.label for member in members)
-                self._steps.append((node, label, compile_graph(_alone(graph, members))))
+                self._steps.append((members, label, compile_graph(alone(graph, members))))
 
     def pairs(self, inputs: Mapping[str, Array], reference: Mapping[str, Array]) -> Iterator[Pair]:
         """Every value that both sides have; an operand that the reference lacks is our own."""
         values: dict[str, Array] = check_inputs(self._graph, inputs)
-        for node, label, step in self._steps:
-            ours = step.run({name: values[name] for name in step.graph.inputs})
-            for name, array in ours.items():
+        for members, label, step in self._steps:
+            given = {name: values[name] for name in step.graph.inputs}
+            for name, array in step.run(given).items():
                 theirs = reference.get(name)
                 if theirs is None or theirs.dtype != array.dtype:
                     values[name] = array
                     continue
-                yield Pair(name, node, label, array, theirs)
+                operands = partial(self._operands, members, given)
+                yield Pair(name, members[-1], label, array, theirs, operands)
                 values[name] = theirs
+
+    def _operands(
+        self, members: tuple[Node, ...], given: Mapping[str, Array]
+    ) -> Mapping[str, Array]:
+        if len(members) == 1:
+            return given
+        sums = compile_graph(alone(self._graph, members[:-1], members[-1].operands))
+        return {**given, **sums.run({name: given[name] for name in sums.graph.inputs})}
 
 
 def _is_inner(graph: Graph, name: str) -> bool:
@@ -59,7 +71,7 @@ def _is_inner(graph: Graph, name: str) -> bool:
     return wide and name not in graph.outputs and bool(graph.users.get(name))
 
 
-def _with_accumulators(graph: Graph, node: Node) -> tuple[Node, ...]:
+def with_accumulators(graph: Graph, node: Node) -> tuple[Node, ...]:
     """The node, after those that make the accumulators that it reads."""
     found: dict[int, Node] = {}
 
@@ -74,15 +86,15 @@ def _with_accumulators(graph: Graph, node: Node) -> tuple[Node, ...]:
     return tuple(found.values())
 
 
-def _alone(graph: Graph, nodes: tuple[Node, ...]) -> Graph:
-    """A graph of these nodes; its outputs are the results of the last one."""
+def alone(graph: Graph, nodes: tuple[Node, ...], wanted: Sequence[str] = ()) -> Graph:
+    """A graph of these nodes; its outputs are what is wanted of it, or the last one's results."""
     made = {name for node in nodes for name in node.results if name}
     read = dict.fromkeys(name for node in nodes for name in node.operands if name)
     given = [name for name in read if name not in made]
     return replace(
         graph,
         inputs=tuple(name for name in given if name not in graph.constants),
-        outputs=tuple(name for name in nodes[-1].results if name),
+        outputs=tuple(name for name in wanted or nodes[-1].results if name in made),
         nodes=nodes,
         types={name: graph.types[name] for name in (*given, *made)},
         constants={name: graph.constants[name] for name in given if name in graph.constants},

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 import onnx
 
-from intonnx.ir.errors import IntonnxError
+from intonnx.ir.errors import IntonnxError, RunFailure
 from intonnx.ir.graph import Graph, Node
 from intonnx.ir.ops.onnx_op import OnnxOp
 from intonnx.ir.ops.quantize import Dequantize, Quantize, Requantize
@@ -20,7 +20,8 @@ from intonnx.lowering.export import to_onnx
 
 from . import runtime
 
-Reference = Literal["literal", "original", "export", "optimized"]
+Reference = Literal["literal", "original", "original optimized", "export", "optimized"]
+Against = Literal["qdq", "onnxruntime"]
 Inputs = Mapping[str, Array]
 
 _MULTIPLIERS = frozenset({
@@ -58,28 +59,41 @@ class Plan:
     equal_outputs: bool = False
 
 
-def plans(graph: Graph, original: onnx.ModelProto | None) -> list[Plan]:
-    """Every reference for a graph; those that cannot be run say why."""
-    literal = Plan("literal", compile_graph(graph, "qdq").trace)
-    if not runtime.is_installed():
-        absent = "onnxruntime is not installed"
-        return [literal, Plan("original", skipped=absent), Plan("export", skipped=absent)]
-    return [literal, _original(graph, original), *_exported(graph)]
+def plans(
+    graph: Graph, original: onnx.ModelProto | None, against: Collection[Against] = ()
+) -> list[Plan]:
+    """The references asked for, all where none is; those that cannot be run say why.
+
+    Raises RunFailure when onnxruntime is asked for and not installed.
+    """
+    found: list[Plan] = []
+    if not against or "qdq" in against:
+        found.append(Plan("literal", compile_graph(graph, "qdq").trace))
+    if against and "onnxruntime" not in against:
+        return found
+    if runtime.is_installed():
+        return [*found, *_original(graph, original), *_exported(graph)]
+    absent = "onnxruntime is not installed"
+    if against:
+        raise RunFailure(f"{absent}: pip install 'intonnx[ort]'")
+    return [*found, Plan("original", skipped=absent), Plan("export", skipped=absent)]
 
 
-def _original(graph: Graph, original: onnx.ModelProto | None) -> Plan:
+def _original(graph: Graph, original: onnx.ModelProto | None) -> list[Plan]:
     if original is None:
-        return Plan("original", skipped="a saved graph has no ONNX model beside it")
+        return [Plan("original", skipped="a saved graph has no ONNX model beside it")]
     try:
         session = runtime.Session(original, also=_comparable(graph))
+        optimized = runtime.Session(original, optimized=True)
     except IntonnxError as error:
-        return Plan("original", skipped=error.cause)
+        return [Plan("original", skipped=error.cause)]
     unjudged = _saturating(graph)
     note = (
         f"{len(unjudged)} values are not judged: on this CPU, which lacks VNNI, onnxruntime's "
         "u8 x s8 kernels saturate"
     )
-    return Plan("original", session.run, unjudged=unjudged, note=note if unjudged else "")
+    plan = Plan("original", session.run, unjudged=unjudged, note=note if unjudged else "")
+    return [plan, Plan("original optimized", optimized.run, outputs_only=True)]
 
 
 def _comparable(graph: Graph) -> list[str]:
