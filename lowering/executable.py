@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import functools
+import time
+import tracemalloc
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,15 +23,22 @@ from .fusion import chains
 from .integer.kernel import Context, Follower, Kernel, kernels
 from .integer.onnx_op import is_plain
 from .numerics import Numerics, checked_numerics
+from .profile import OperatorProfile
 
 
 @dataclass(frozen=True)
 class _Step:
-    node: Node
+    nodes: tuple[Node, ...]
+    """The operator, then those that its kernel applies to its result."""
     results: tuple[str, ...]
     kernel: Kernel
     last_uses: tuple[str, ...]
     """Values that nothing needs after this step."""
+
+    @property
+    def node(self) -> Node:
+        """The operator whose operands the step reads."""
+        return self.nodes[0]
 
 
 class Executable:
@@ -75,6 +84,48 @@ class Executable:
                 del values[name]
         return {name: _owned(values[name], self.graph.types[name]) for name in self.graph.outputs}
 
+    def profile(self, inputs: Mapping[str, Array]) -> tuple[OperatorProfile, ...]:
+        """What each step of `run` takes, in the order that they run in.
+
+        Times are those of one run after another that is not counted; what a step allocates is
+        measured in a third one, as that slows it down. Takes and raises what `run` does.
+        """
+        self.run(inputs)
+        begin = time.perf_counter()
+        timed = list(self._measured(inputs, time.perf_counter))
+        tracemalloc.start()
+        try:
+            traced = list(self._measured(inputs, _Peak()))
+        finally:
+            tracemalloc.stop()
+        return tuple(
+            OperatorProfile(
+                node=step.node.label,
+                operators=tuple(node.op.title for node in step.nodes),
+                results=tuple(filter(None, step.results)),
+                start=start - begin,
+                seconds=end - start,
+                result_bytes=sum(sizes[name] for name in filter(None, step.results)),
+                live_bytes=sum(sizes.values()),
+                scratch_bytes=max(0, int(peak)),
+            )
+            for (step, start, end, sizes), (_, _, peak, _) in zip(timed, traced, strict=True)
+        )
+
+    def _measured(
+        self, inputs: Mapping[str, Array], measure: Callable[[], float]
+    ) -> Iterator[tuple[_Step, float, float, dict[str, int]]]:
+        """Each step with a measurement before and after it, and the sizes of all live values."""
+        values = self._bound(inputs)
+        for step in self._steps:
+            before = measure()
+            self._execute(step, values)
+            after = measure()
+            alive = {n: a for n, a in values.items() if n not in self._constants}
+            yield step, before, after, {n: getattr(a, "nbytes", 0) for n, a in alive.items()}
+            for name in step.last_uses:
+                del values[name]
+
     def trace(
         self, inputs: Mapping[str, Array], given: Mapping[str, Array] | None = None
     ) -> dict[str, Array]:
@@ -116,6 +167,20 @@ class Executable:
         values.update({name: array for name, array in made if name})
 
 
+class _Peak:
+    """The largest size of what was allocated since the last call, beyond what was there then."""
+
+    def __init__(self) -> None:
+        self._base = 0
+
+    def __call__(self) -> float:
+        _, peak = tracemalloc.get_traced_memory()
+        above = peak - self._base
+        tracemalloc.reset_peak()
+        self._base, _ = tracemalloc.get_traced_memory()
+        return above
+
+
 def compile_graph(graph: Graph, numerics: str = "qlinear") -> Executable:
     """Compile a graph to exact integer execution.
 
@@ -142,7 +207,7 @@ def _steps(
         ends[last[name]].append(name)
     return tuple(
         _Step(
-            nodes[0],
+            nodes,
             nodes[-1].results,
             node_kernel(graph, nodes[0], numerics, nodes[1:]),
             tuple(ends.get(index, ())),

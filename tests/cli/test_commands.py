@@ -306,3 +306,16 @@ def test_demo_reaches_the_known_accuracy(invoke: Invoke, tmp_path: Path) -> None
     assert sorted(p.name for p in folder.iterdir()) == [
         "digits_qdq.onnx", "digits_qlinear.onnx", "images.npy",
     ]  # fmt: skip
+
+
+def test_run_profiles(invoke: Invoke, model: Path, image: Path, tmp_path: Path) -> None:
+    trace = tmp_path / "events.json"
+    result = invoke("run", model, "-i", f"x={image}", "-o", tmp_path / "y.npz", "--profile",
+                    "--profile-trace", trace)  # fmt: skip
+    assert result.exit_code == 0, result.stderr
+    lines = result.stdout.splitlines()
+    (header,) = (line for line in lines if line.startswith("operator"))
+    assert header.split() == ["operator", "with", "time", "share", "result", "allocated"]
+    assert any(line.startswith("'conv_node' (qnn.conv2d)") for line in lines)
+    assert any("live values at most" in line for line in lines)
+    assert json.loads(trace.read_text())["displayTimeUnit"] == "ms"

@@ -185,6 +185,14 @@ def run(
         Numerics | None,
         typer.Option(help="The arithmetic (default: that of the saved graph, else qlinear)."),
     ] = None,
+    profile: Annotated[
+        bool, typer.Option("--profile", help="Print time and memory of each operator.")
+    ] = False,
+    profile_trace: Annotated[
+        Path | None,
+        typer.Option(metavar="OUT.json",
+                     help="The same as trace events, for Perfetto or chrome://tracing."),
+    ] = None,
 ) -> None:  # fmt: skip
     """Run a model in integers on arrays from files.
 
@@ -193,10 +201,12 @@ def run(
     from .execution import run_model
     from .files import check_output
 
-    for path in (output, trace, header):
+    for path in (output, trace, header, profile_trace):
         if path is not None:
             check_output(path, model)
-    run_model(model, inputs or [], output, trace, hexadecimal, header, numerics)
+    run_model(
+        model, inputs or [], output, trace, hexadecimal, header, numerics, profile, profile_trace
+    )
 
 
 @app.command()
