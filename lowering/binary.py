@@ -7,6 +7,8 @@ same question here, so that both lowerings of a graph agree to the last bit.
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 
 from intonnx.ir.float32 import fused_multiply_add
@@ -87,42 +89,37 @@ def qlinear_multiply_table(a: QuantParams, b: QuantParams, out: QuantParams) -> 
 def one_exponent(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
     """Whether onnxruntime's Pow sees one exponent of shape `b` beside a row of `a`.
 
-    It does when `b` is the scalar along the innermost axis that is longer than 1, or a whole row.
+    It does when `b`, and not `a`, is the scalar along the innermost axis.
     """
-    return swaps_operands(b, a) and max((*a, *b), default=1) > 1
+    return not swaps_operands(a, b) and swaps_operands(b, a)
 
 
 def swaps_operands(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
     """Whether QLinearAdd takes `b` for `a`: when `a` is the scalar along the innermost axis.
 
-    Axes on which both have one element do not count; one element in all counts as a scalar.
+    Axes on which both have one element do not count, and only as many axes are looked at as the
+    operand of lower rank has, but at least one: without any that counts, `a` is a scalar.
     Measured on onnxruntime 1.32.
     """
-    rank = max(len(a), len(b))
-    for m, n in zip(
-        reversed((1,) * (rank - len(a)) + a), reversed((1,) * (rank - len(b)) + b), strict=True
-    ):
-        if max(m, n) > 1:
-            return m == 1
-    return True
+    swap = known_swap(a, b)
+    assert swap is not None
+    return swap
 
 
 def known_swap(a: tuple[Dim, ...] | None, b: tuple[Dim, ...] | None) -> bool | None:
     """What `swaps_operands` will say, where the sizes that are known decide it; else None."""
     if a is None or b is None:
         return None
-    inner = min((count for count in map(_known_axes, (a, b)) if count is not None), default=None)
-    if inner is None:
-        return swaps_operands(tuple(map(int, a)), tuple(map(int, b)))
-    # Axes from the last symbol outwards are left out: they count when the inner ones are all 1.
-    sizes = [tuple(int(size) for size in shape[max(0, len(shape) - inner) :]) for shape in (a, b)]
-    return swaps_operands(*sizes) if max((*sizes[0], *sizes[1]), default=1) > 1 else None
-
-
-def _known_axes(shape: tuple[Dim, ...]) -> int | None:
-    """How many of the last axes are numbers; None when all are."""
-    symbols = [i for i, size in enumerate(reversed(shape)) if isinstance(size, str)]
-    return symbols[0] if symbols else None
+    count = max(1, min(len(a), len(b)))
+    pairs = zip(reversed((1, *a)), reversed((1, *b)), strict=False)
+    for m, n in itertools.islice(pairs, count):
+        if isinstance(m, int) and m > 1:
+            return False
+        if isinstance(m, str) or isinstance(n, str):
+            return None
+        if n > 1:
+            return True
+    return True
 
 
 def _codes(params: QuantParams) -> Array:

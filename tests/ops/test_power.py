@@ -44,6 +44,16 @@ def test_one_exponent_beside_a_row_makes_cubes_of_products(shape: tuple[int, ...
     pairs.check_pair("Pow", case)
 
 
+@pytest.mark.parametrize(
+    ("base", "exponent"), [((35, 1), (1,)), ((7, 5, 1), (1, 1)), ((35, 1), (1, 1))]
+)
+def test_one_exponent_beside_a_column(base: tuple[int, ...], exponent: tuple[int, ...]) -> None:
+    """Where the axes that both have are all 1, onnxruntime sees one base, and many exponents."""
+    a = np.arange(35, dtype=np.uint8).reshape(base) * 7
+    case = BinaryCase(a, np.full(exponent, 3, np.uint8), u8(0.1), u8(1), u8(0.002 * 2**9))
+    pairs.check_pair("Pow", case)
+
+
 @given(st.integers(-1500, 1500), st.integers(0, 5), st.integers(0, 11))
 def test_powers_are_rounded_correctly(numerator: int, bits: int, exponent: int) -> None:
     x = np.float32(numerator * 2.0**-bits)

@@ -23,12 +23,12 @@ from support.float32 import F32, Array, f32, fma, saturate, to_int32
 def innermost_is_scalar(shape: Sequence[int], other: Sequence[int]) -> bool:
     """Whether `shape` is the broadcast side along the innermost axis that is longer than one.
 
-    True also when no axis is longer than one.
+    Only the axes that both have are looked at, or the last one beside a scalar. True also when none
+    of these is longer than one. The broadcasting loop of onnxruntime begins so.
     """
-    rank = max(len(shape), len(other))
-    mine = [1] * (rank - len(shape)) + list(shape)
-    theirs = [1] * (rank - len(other)) + list(other)
-    for m, t in zip(reversed(mine), reversed(theirs), strict=True):
+    if not shape or not other:
+        return not shape or shape[-1] == 1
+    for m, t in zip(reversed(shape), reversed(other), strict=False):
         if max(m, t) > 1:
             return m == 1
     return True
