@@ -13,9 +13,7 @@ from hypothesis import strategies as st
 import intonnx
 from intonnx.ir.ops.add import Add
 from intonnx.ir.types import DType, QuantParams, TensorType, plain, quantized
-from intonnx.lowering.binary import swaps_operands
 from support import bigint, strategies
-from support.bigint_pointwise import innermost_is_scalar
 from support.models import (
     Array,
     Builder,
@@ -256,33 +254,6 @@ def test_a_scale_thousands_of_times_the_results() -> None:
     codes = np.arange(-128, 128).astype(np.int8)
     model = qdq_model("Add", sides, out=s8(0.01, 90))
     check_model(model, {"a": codes[:, None], "b": codes}, quanta=0, kernel=False)
-
-
-SHAPES = [(), (1,), (8,), (1, 1), (8, 1), (1, 8), (4, 8), (4, 8, 1), (4, 1, 8), (1, 4, 1, 1),
-          (1, 1, 1, 1), (2, 4, 1, 8), (1, 1, 8, 1), (2, 1, 1, 1)]  # fmt: skip
-
-
-def _broadcast(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
-    try:
-        np.broadcast_shapes(a, b)
-    except ValueError:
-        return False
-    return True
-
-
-@pytest.mark.parametrize("a", SHAPES, ids=str)
-def test_which_operand_is_the_scalar(a: tuple[int, ...]) -> None:
-    """These two codes give another sum when the operands change places: onnxruntime tells which."""
-    for b in (shape for shape in SHAPES if _broadcast(a, shape)):
-        sides = [Fed("a", a, s8(0.408083081245422, -14), quantized=True),
-                 Fed("b", b, s8(0.011764706112444401, -128), quantized=True)]  # fmt: skip
-        model = qdq_model("Add", sides, out=s8(0.02352941222488880, -128))
-        graph = intonnx.import_model(model)
-        inputs = {"a": np.full(a, -14, np.int8), "b": np.full(b, 127, np.int8)}
-        exported = intonnx.to_onnx(graph, cpu="arm")
-        found = run_onnxruntime(exported, inputs, optimized=False)["y"]
-        np.testing.assert_array_equal(intonnx.compile(graph).run(inputs)["y"], found)
-        assert swaps_operands(a, b) == innermost_is_scalar(a, b)
 
 
 def test_symbolic_shapes_decide_at_run_time() -> None:

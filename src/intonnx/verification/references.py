@@ -92,6 +92,12 @@ def _original(graph: Graph, original: onnx.ModelProto | None) -> list[Plan]:
         f"{len(unjudged)} values are not judged: on this CPU, which lacks VNNI, onnxruntime's "
         "u8 x s8 kernels saturate"
     )
+    if rounded := _rounded_activations(graph, original):
+        unjudged |= rounded
+        note = (
+            f"{len(rounded)} values are not judged: with accuracy_level 4 onnxruntime's "
+            "MatMulNBits rounds its float operand to 8 bits"
+        )
     plan = Plan("original", session.run, unjudged=unjudged, note=note if unjudged else "")
     return [plan, Plan("original optimized", optimized.run, outputs_only=True)]
 
@@ -103,6 +109,18 @@ def _comparable(graph: Graph) -> list[str]:
         for name, kind in graph.types.items()
         if kind.dtype.numpy.isbuiltin == 1 and not (kind.is_integer and kind.dtype.bits < 8)
     ]
+
+
+def _rounded_activations(graph: Graph, original: onnx.ModelProto) -> frozenset[str]:
+    """The results of products with weights in blocks that the runtime may compute in int8."""
+    names = {
+        node.name
+        for node in original.graph.node
+        if node.op_type == "MatMulNBits"
+        if any(a.name == "accuracy_level" and a.i == 4 for a in node.attribute)
+    }
+    hit = [node for node in graph.nodes if any(source.name in names for source in node.sources)]
+    return frozenset(result for node in hit for result in node.results if result)
 
 
 def _saturating(graph: Graph) -> frozenset[str]:
