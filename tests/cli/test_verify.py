@@ -212,3 +212,20 @@ def test_values_shows_every_value(invoke: Invoke, model: Path) -> None:
     (header,) = {line for line in result.stdout.splitlines() if line.startswith("value ")}
     assert header.split() == ["value", "differ", "ties", "largest", "SQNR", "cosine", "saturated"]
     assert any(line.startswith("x_q ") for line in result.stdout.splitlines())
+
+
+def test_types_without_kernels_are_not_run(invoke: Invoke, tmp_path: Path) -> None:
+    """onnxruntime has no quantizers to and from bfloat16."""
+    scale = onnx.helper.make_tensor("s", onnx.TensorProto.BFLOAT16, [], [0.5])
+    zero = onnx.helper.make_tensor("z", onnx.TensorProto.UINT8, [], [3])
+    nodes = [onnx.helper.make_node("QuantizeLinear", ["x", "s", "z"], ["q"]),
+             onnx.helper.make_node("DequantizeLinear", ["q", "s", "z"], ["y"])]  # fmt: skip
+    ends = [onnx.helper.make_tensor_value_info(n, onnx.TensorProto.BFLOAT16, [4]) for n in "xy"]
+    graph = onnx.helper.make_graph(nodes, "g", ends[:1], ends[1:], [scale, zero])
+    opsets = [onnx.helper.make_opsetid("", 21)]
+    onnx.save(
+        onnx.helper.make_model(graph, opset_imports=opsets, ir_version=10), tmp_path / "m.onnx"
+    )
+    result = invoke("verify", tmp_path / "m.onnx")
+    assert result.exit_code == 0, result.stdout
+    assert result.stdout.count("not run") == 2

@@ -18,7 +18,6 @@ app = typer.Typer(
     cls=Program,
     help="Import pre-quantized ONNX models, run them in exact integers, or export a QLinear graph.",
     epilog="Exit codes: 0 done, 1 the answer is no (verify failed), 2 bad use or bad input.",
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich" if sys.stdout.isatty() else None,
     context_settings={"help_option_names": ["-h", "--help"]},

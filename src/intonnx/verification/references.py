@@ -29,6 +29,8 @@ _MULTIPLIERS = frozenset({
     "com.microsoft.DynamicQuantizeMatMul", "com.microsoft.MatMulIntegerToFloat",
     "com.microsoft.QGemm",
 })  # fmt: skip
+_LACKING = "NOT_IMPLEMENTED"
+"""What onnxruntime says of an operator that it has no kernel for."""
 _FLOAT_PRODUCTS = frozenset({"Conv", "ConvTranspose", "Gemm", "MatMul"})
 
 
@@ -72,7 +74,11 @@ def plans(
     if against and "onnxruntime" not in against:
         return found
     if runtime.is_installed():
-        return [*found, *_original(graph, original), *_exported(graph)]
+        theirs, exported = _original(graph, original), _exported(graph)
+        if _LACKING in theirs[0].skipped and _LACKING in exported[0].error:
+            # Types that onnxruntime has no kernels for: it runs neither.
+            exported = [Plan("export", skipped=exported[0].error)]
+        return [*found, *theirs, *exported]
     absent = "onnxruntime is not installed"
     if against:
         raise RunFailure(f"{absent}: pip install 'intonnx[ort]'")
