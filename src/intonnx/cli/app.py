@@ -31,6 +31,30 @@ InputFiles = Annotated[
 ]  # fmt: skip
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
+_EXAMPLES = {
+    "inspect": (
+        "intonnx inspect model.onnx",
+        "intonnx inspect model.onnx --json > coverage.json",
+    ),
+    "compile": (
+        "intonnx compile model.onnx -o qlinear.onnx",
+        "intonnx compile model.onnx -o model.pyz --numerics fixed",
+    ),
+    "run": ("intonnx run model.onnx -i x=image.npy -o outputs.npz --trace trace.npz",),
+    "verify": (
+        "intonnx verify model.onnx",
+        "intonnx verify model.onnx --against float.onnx --data samples",
+    ),
+    "report": ("intonnx report model.onnx -o report.html",),
+    "diff": ("intonnx diff before.onnx after.onnx",),
+    "demo": ("intonnx demo -o folder",),
+}
+
+
+def _examples(command: str) -> str:
+    """What the help of a command ends with."""
+    return "\n\n".join(["For example:", *(f"  {line}" for line in _EXAMPLES[command])])
+
 
 def _version(wanted: bool) -> None:
     if wanted:
@@ -50,7 +74,7 @@ def root(
         typer.echo(context.get_help())
 
 
-@app.command()
+@app.command(epilog=_examples("inspect"))
 def inspect(
     model: Model,
     as_json: AsJson = False,
@@ -96,7 +120,7 @@ def inspect(
         show_inspection(inspect_graph(graph, model))
 
 
-@app.command()
+@app.command(epilog=_examples("compile"))
 def compile(  # noqa: A001
     model: Model,
     output: Annotated[Path, typer.Option("--output", "-o", metavar="OUT", help="File to write.")],
@@ -159,7 +183,7 @@ def compile(  # noqa: A001
         write_integer(model, output, numerics or "qlinear")
 
 
-@app.command()
+@app.command(epilog=_examples("run"))
 def run(
     model: Model,
     output: Annotated[
@@ -208,7 +232,7 @@ def run(
     )
 
 
-@app.command()
+@app.command(epilog=_examples("verify"))
 def verify(
     model: Model,
     inputs: InputFiles = None,
@@ -268,7 +292,7 @@ def verify(
         raise typer.Exit(1)
 
 
-@app.command()
+@app.command(epilog=_examples("report"))
 def report(
     model: Model,
     output: Annotated[
@@ -290,7 +314,7 @@ def report(
     make_report(model, output, inputs or [], samples, seed)
 
 
-@app.command()
+@app.command(epilog=_examples("diff"))
 def diff(
     first: Annotated[Path, typer.Argument(metavar="A", help="ONNX model, or a saved graph.")],
     second: Annotated[Path, typer.Argument(metavar="B", help="Another one.")],
@@ -318,7 +342,7 @@ def _size(text: str) -> tuple[str, int]:
     return name, int(size)
 
 
-@app.command()
+@app.command(epilog=_examples("demo"))
 def demo(
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="FOLDER", help="Where its files go.")

@@ -40,6 +40,8 @@ class Program(TyperGroup):
     ) -> Any:
         """Run a command line and leave with its exit code; see the head of this file."""
         arguments = sys.argv[1:] if args is None else list(args)
+        # Where a shell asks for completions, this answers and leaves.
+        self._main_shell_completion(extra, prog_name or "intonnx", complete_var)
 
         def run() -> int:
             try:
