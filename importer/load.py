@@ -24,6 +24,8 @@ MAX_FILE_BYTES = 2**31 - 1
 MAX_NODES = 1_000_000
 MAX_DEPTH = 32
 """How deep subgraphs may lie in each other; protobuf itself reads about as many from a file."""
+MAX_CALLS = 256
+"""How deep local functions may call each other."""
 OLDEST_OPSET = 1
 """Operators from before the quantizers, opset 10, are kept as they are."""
 
@@ -132,13 +134,20 @@ def _extent(nodes: Iterable[onnx.NodeProto]) -> tuple[int, int]:
 
 
 def _inlined_nodes(proto: onnx.ModelProto) -> int:
-    """How many nodes the graph has when every local function is inlined; 0 for recursive ones."""
+    """How many nodes the graph has when every local function is inlined.
+
+    Raises ModelFailure for functions that call themselves, LimitFailure for calls too deep: the
+    onnx package follows both until its stack is full.
+    """
     bodies = {(f.domain, f.name, f.overload): _calls(f.node) for f in proto.functions}
     called: nx.DiGraph[tuple[str, str, str]] = nx.DiGraph()
     called.add_nodes_from(bodies)
     called.add_edges_from((f, g) for f, body in bodies.items() for g in body if g in bodies)
     if not nx.is_directed_acyclic_graph(called):
-        return 0
+        (domain, name, _), _ = nx.find_cycle(called)[0]
+        raise ModelFailure(f"the local function '{domain}.{name}' calls itself")
+    if nx.dag_longest_path_length(called) > MAX_CALLS:
+        raise LimitFailure(f"local functions call each other more than {MAX_CALLS} deep")
     sizes: dict[tuple[str, str, str], int] = {}
     for function in reversed(list(nx.topological_sort(called))):
         body = bodies[function]

@@ -244,8 +244,30 @@ def test_functions_that_call_themselves_are_one_error() -> None:
     ]  # fmt: skip
     call = helper.make_node("F", ["x"], ["y"], domain="local")
     graph = helper.make_graph([call], "g", [value("x", [2])], [value("y", [2])])
-    with pytest.raises(intonnx.ImportFailure, match=r"local.*F"):
+    with pytest.raises(intonnx.ImportFailure, match=r"local function 'local\.[FG]' calls itself"):
         intonnx.import_model(model(graph, functions=functions))
+
+
+def test_functions_that_call_each_other_too_deep_are_one_error() -> None:
+    ids = [helper.make_opsetid("", 21), helper.make_opsetid("local", 1)]
+
+    def calls(depth: int) -> onnx.ModelProto:
+        functions = [
+            helper.make_function(
+                "local", f"F{i}", ["a"], ["b"],
+                [helper.make_node(f"F{i + 1}", ["a"], ["b"], domain="local")], ids,
+            )
+            for i in range(depth)
+        ]  # fmt: skip
+        last = [helper.make_node("Relu", ["a"], ["b"])]
+        functions.append(helper.make_function("local", f"F{depth}", ["a"], ["b"], last, ids))
+        call = helper.make_node("F0", ["x"], ["y"], domain="local")
+        graph = helper.make_graph([call], "g", [value("x", [2])], [value("y", [2])])
+        return model(graph, functions=functions)
+
+    assert len(intonnx.import_model(calls(200)).nodes) == 1
+    with pytest.raises(intonnx.ImportFailure, match="more than 256 deep"):
+        intonnx.import_model(calls(5000))
 
 
 def test_functions_are_inlined_in_bodies_and_bodies_sorted() -> None:

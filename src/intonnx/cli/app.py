@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from pathlib import Path
 from typing import Annotated, Literal
@@ -280,6 +281,8 @@ def verify(
     random = RandomInputs(samples=samples, seed=seed, batch=batch, sizes=dict(sizes))
     if inputs and data is not None:
         raise typer.BadParameter("give --input or --data, not both")
+    if math.isnan(max_quanta):
+        raise typer.BadParameter("--max-quanta nan: a number is wanted")
     report = verify_model(model, inputs or [], random, max_quanta, against or [], data)
     if as_json:
         print(report.model_dump_json(indent=2))
