@@ -71,7 +71,8 @@ def export(
         graph: any graph of the IR.
         form: "qlinear" writes QLinear operators where they exist and DQ -> op -> Q elsewhere;
             "qdq" writes DQ -> op -> Q everywhere.
-        runtime: "onnxruntime" may use operators of com.microsoft, "standard" only ai.onnx.
+        runtime: "onnxruntime" may use operators of com.microsoft, "standard" only ai.onnx, beside
+            those of a user's own domain that the model has.
         cpu: the kind of processor that onnxruntime is to run it on; the same graph gives the same
             bytes on every machine. "x86" makes s8 activations u8 (code + 128, zero point + 128),
             and s8 weights where sums of u8 times s8 codes can saturate on CPUs without VNNI;

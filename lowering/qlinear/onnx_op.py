@@ -5,6 +5,7 @@ from __future__ import annotations
 import onnx
 from onnx import helper
 
+from intonnx.ir.errors import ExportFailure
 from intonnx.ir.graph import Node, bodies_of
 from intonnx.ir.ops.onnx_op import OnnxOp
 from intonnx.ir.ops.quantize import Dequantize
@@ -13,7 +14,7 @@ from intonnx.protos import node_proto
 
 from ._body import body_proto
 from ._weight_only import matmul_nbits
-from .emitter import Emitter
+from .emitter import CONTRIB, Emitter
 from .registry import emitters
 
 
@@ -21,10 +22,18 @@ from .registry import emitters
 def onnx_op(op: OnnxOp, node: Node, out: Emitter) -> None:
     """As it was; converted by the onnx package when its meaning changed between the opsets.
 
-    A product with weights in blocks is written with their codes where a kernel reads them.
+    A product with weights in blocks is written with their codes where a kernel reads them. For a
+    runtime with operators of ai.onnx only those of com.microsoft are refused; others are the user's
+    own, and so is the runtime.
     """
     if matmul_nbits(node, out):
         return
+    if op.domain == CONTRIB and out.runtime == "standard":
+        raise ExportFailure(
+            f"{op.title.removeprefix('onnx.')} has no form in operators of ai.onnx: export it for "
+            "onnxruntime",
+            node=node.label,
+        )
     for name in node.operands:
         if name:
             out.operand(name)

@@ -91,3 +91,10 @@ def test_other_activations_are_named() -> None:
     model, inputs = lstm(activations=["HardSigmoid", "Tanh", "Tanh"])
     with pytest.raises(intonnx.RunFailure, match="Sigmoid"):
         intonnx.compile(intonnx.import_model(model)).run(inputs)
+
+
+def test_it_is_refused_for_a_runtime_with_operators_of_onnx_only() -> None:
+    graph = intonnx.import_model(lstm()[0])
+    message = r"'n' .*com\.microsoft\.DynamicQuantizeLSTM has no form in operators of ai\.onnx"
+    with pytest.raises(intonnx.ExportFailure, match=message):
+        intonnx.to_onnx(graph, runtime="standard")
