@@ -91,7 +91,7 @@ def test_files_have_the_same_bytes_in_every_process(tmp_path: Path) -> None:
 
 def test_traces_are_the_same_on_the_blas_kernels_of_other_cpus(image: Path) -> None:
     """OPENBLAS_CORETYPE chooses the kernels; a CPU that lacks the instructions keeps its own."""
-    kinds = [{"OPENBLAS_CORETYPE": kind} for kind in ("Haswell", "SkylakeX", "Zen", "Nehalem")]
+    kinds = [{"OPENBLAS_CORETYPE": kind} for kind in ("Haswell", "SkylakeX", "Zen")]
     kinds += [{"OPENBLAS_NUM_THREADS": count} for count in ("1", "2")]
     found = {child(_TRACE, MODEL, image, **kind) for kind in kinds}
     assert len(found) == 1
