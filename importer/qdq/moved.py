@@ -13,7 +13,8 @@ from intonnx.ir.types import QuantParams, quantized
 from .typed_sums import readers_agree
 
 _FARTHEST = 64
-"""How many operators in a row are looked at."""
+"""How many operators in a row are looked at: the walk back is recursive."""
+_Movers = list[tuple[NodeId, list[str]]]
 
 
 def moved_as(rewriter: Rewriter, name: str, params: QuantParams) -> bool:
@@ -26,8 +27,8 @@ def moved_as(rewriter: Rewriter, name: str, params: QuantParams) -> bool:
         return False
     if not readers_agree(rewriter, name, params):
         return False
-    movers: list[tuple[NodeId, list[str]]] = []
-    if not _traced(rewriter, name, params, movers):
+    movers: _Movers = []
+    if not _traced(rewriter, name, params, movers, _FARTHEST):
         return False
     for node_id, operands in movers:
         _retype(rewriter, node_id, operands, params)
@@ -35,18 +36,18 @@ def moved_as(rewriter: Rewriter, name: str, params: QuantParams) -> bool:
 
 
 def _traced(
-    rewriter: Rewriter, name: str, params: QuantParams, movers: list[tuple[NodeId, list[str]]]
+    rewriter: Rewriter, name: str, params: QuantParams, movers: _Movers, steps: int
 ) -> bool:
     """Find the operators on the way, last one last, with the operands that they get."""
     node_id = rewriter.producer_id(name)
-    if node_id is None or len(movers) >= _FARTHEST:
+    if node_id is None or steps == 0:
         return False
     node = rewriter.node(node_id)
     if len(node.results) != 1 or not _keeps_codes(node):
         return False
     operands: list[str] = []
     for operand in node.operands:
-        found = _operand(rewriter, operand, params, movers)
+        found = _operand(rewriter, operand, params, movers, steps - 1)
         if found is None:
             return False
         operands.append(found)
@@ -63,22 +64,26 @@ def _keeps_codes(node: Node) -> bool:
 
 
 def _operand(
-    rewriter: Rewriter, name: str, params: QuantParams, movers: list[tuple[NodeId, list[str]]]
+    rewriter: Rewriter, name: str, params: QuantParams, movers: _Movers, steps: int
 ) -> str | None:
     """The operand to read instead; None where its codes may mean something else."""
     kind = rewriter.types[name] if name else None
     if kind is None or kind.dtype is not params.storage:
         return name
-    if kind.quant == params or name in rewriter.constants:
-        return name if kind.quant in (None, params) else None
+    if kind.quant == params:
+        return name
+    if kind.quant is not None:
+        return None
+    if name in rewriter.constants:
+        return name
     producer = rewriter.producer(name)
-    if producer is None or kind.quant is not None:
+    if producer is None:
         return None
     if isinstance(producer.op, StorageCast):
         source = producer.operands[0]
         return source if rewriter.types[source].quant == params else None
     alone = len(rewriter.user_ids(name)) == 1 and not rewriter.is_output(name)
-    return name if alone and _traced(rewriter, name, params, movers) else None
+    return name if alone and _traced(rewriter, name, params, movers, steps) else None
 
 
 def _typed(op: Op, params: QuantParams) -> Op:

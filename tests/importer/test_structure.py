@@ -299,3 +299,20 @@ def test_functions_are_inlined_in_bodies_and_bodies_sorted() -> None:
         np.testing.assert_array_equal(
             run_onnxruntime(exported, given, optimized=False)["y"], expected
         )
+
+
+@pytest.mark.parametrize("count", [50, 3000])
+def test_long_chains_of_plain_codes_are_imported(count: int) -> None:
+    """What gives the codes parameters at the end looks back over the operators that move them."""
+    nodes = [helper.make_node("Transpose", [f"v{i}"], [f"v{i + 1}"], perm=[1, 0])
+             for i in range(count)]  # fmt: skip
+    nodes.append(helper.make_node("DequantizeLinear", [f"v{count}", "s", "z"], ["y"]))
+    graph = helper.make_graph(
+        nodes, "g", [helper.make_tensor_value_info("v0", onnx.TensorProto.UINT8, [2, 2])],
+        [value("y", [2, 2])],
+        [numpy_helper.from_array(np.float32(0.5), "s"), numpy_helper.from_array(np.uint8(3), "z")],
+    )  # fmt: skip
+    imported = intonnx.import_model(model(graph))
+    codes = np.array([[1, 2], [3, 4]], np.uint8)
+    wanted = (codes.astype(np.float32) - 3) / 2
+    np.testing.assert_array_equal(intonnx.compile(imported).run({"v0": codes})["y"], wanted)
