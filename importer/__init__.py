@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from intonnx.ir.changes import Changes
 from intonnx.ir.errors import IntonnxError, ModelFailure
 from intonnx.ir.graph import Graph
 from intonnx.ir.rewriter import Rewriter
 from intonnx.ir.verify import verify
 
-from .load import LoadedModel, ModelSource, load_model
+from .load import ModelSource, load_model
 from .qdq.collect import collect
 from .restore.undo import changes_of, undone
 from .translate import translate
@@ -27,7 +26,7 @@ def import_model(source: ModelSource, *, literal: bool = False) -> Graph:
     model = load_model(source)
     changes = None if literal else changes_of(model)
     try:
-        graph = None if changes is None else _undone(model, changes)
+        graph = None if changes is None else undone(model, changes)
         if graph is None:
             finish = _literal if literal else collect
             graph = finish(translate(model, finish))
@@ -36,10 +35,6 @@ def import_model(source: ModelSource, *, literal: bool = False) -> Graph:
         error = error if isinstance(error, ModelFailure) else _as_model_failure(error)
         raise error.located(file=model.file) from None
     return graph
-
-
-def _undone(model: LoadedModel, changes: Changes) -> Graph | None:
-    return undone(model, changes, lambda model: translate(model, collect), collect)
 
 
 def _literal(graph: Graph) -> Graph:

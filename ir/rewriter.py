@@ -149,6 +149,23 @@ class Rewriter:
         self.update(node_id, replace(node, results=results))
         self.replace_uses(old, new)
 
+    def bypass(self, node_id: NodeId) -> bool:
+        """Take out a node of one operand and one result that are the same; a caller's name stays.
+
+        Returns whether it was done: not where the caller sees both names, or gives the operand.
+        """
+        node = self._nodes[node_id]
+        (operand,), (result,) = node.operands, node.results
+        if not self.is_output(result):
+            self.remove(node_id)
+            self.replace_uses(result, operand)
+            return True
+        if self.producer(operand) is None or self.is_output(operand):
+            return False
+        self.remove(node_id)
+        self.rename(operand, result)
+        return True
+
     def finish(self) -> Graph:
         """The changed graph: dead nodes and constants dropped, in topological order.
 

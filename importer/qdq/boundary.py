@@ -290,6 +290,14 @@ class Boundary:
             self.rewriter.emit(Dequantize(), [codes], [result], before=self.node_id)
 
 
+def made_by(rewriter: Rewriter, name: str, op_type: str) -> Node | None:
+    """The node that makes a value, if it is this operator of ai.onnx."""
+    node = rewriter.producer(name)
+    if node is None or not isinstance(node.op, OnnxOp) or node.op.domain:
+        return None
+    return node if node.op.op_type == op_type else None
+
+
 def is_dequantized(node: Node) -> bool:
     """Whether the node gives the real values of the codes that it reads, with nothing added."""
     return isinstance(node.op, Dequantize) and len(node.operands) == 1

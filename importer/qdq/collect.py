@@ -100,9 +100,9 @@ def _drop_casts(rewriter: Rewriter) -> None:
 
 def _drop_cast(rewriter: Rewriter, node_id: NodeId, op: StorageCast) -> None:
     """A cast to the parameters that the codes got meanwhile, or can be given, does nothing."""
-    (codes,), (result,) = rewriter.node(node_id).operands, rewriter.node(node_id).results
     if op.out is None:
         return
+    (codes,) = rewriter.node(node_id).operands
     if rewriter.types[codes].quant is None:
         sources = rewriter.node(node_id).sources
         if not looked_up(rewriter, codes, op.out):
@@ -110,14 +110,8 @@ def _drop_cast(rewriter: Rewriter, node_id: NodeId, op: StorageCast) -> None:
         if (typed := typed_product(rewriter, node_id, codes, op.out, sources)) is not None:
             rewriter.replace_uses(codes, typed)
             codes = typed
-    if rewriter.types[codes].quant != op.out:
-        return
-    if not rewriter.is_output(result):
-        rewriter.remove(node_id)
-        rewriter.replace_uses(result, codes)
-    elif rewriter.producer(codes) is not None and not rewriter.is_output(codes):
-        rewriter.remove(node_id)
-        rewriter.rename(codes, result)
+    if rewriter.types[codes].quant == op.out:
+        rewriter.bypass(node_id)
 
 
 def _read_codes(rewriter: Rewriter, node_id: NodeId) -> None:

@@ -15,13 +15,12 @@ import numpy as np
 from intonnx.importer.parameters import broadcast_params
 from intonnx.ir.broadcast import broadcasts_to
 from intonnx.ir.graph import Node, Source
-from intonnx.ir.ops.onnx_op import OnnxOp
 from intonnx.ir.ops.quantize import Dequantize
 from intonnx.ir.ops.storage_cast import StorageCast
 from intonnx.ir.rewriter import NodeId, Rewriter
 from intonnx.ir.types import Array, DType, QuantParams, TensorType
 
-from .boundary import Boundary
+from .boundary import Boundary, made_by
 from .typed_sums import has_defined_sums, typed_product
 
 _TINY = float(np.finfo(np.float32).tiny)
@@ -125,10 +124,10 @@ def _integers(boundary: Boundary, index: int) -> Integers | None:
     """The integers whose float32 values arrive at this input, zero points taken off."""
     rewriter, name = boundary.rewriter, boundary.name(index)
     zero, sources = np.zeros((), np.int64), list[Source]()
-    if (less := _onnx(rewriter, name, "Sub")) is not None and _whole(rewriter, less) is not None:
+    if (less := made_by(rewriter, name, "Sub")) is not None and _whole(rewriter, less) is not None:
         zero, name = _plus(zero, _whole(rewriter, less)), less.operands[0]
         sources += less.sources
-    cast = _onnx(rewriter, name, "Cast")
+    cast = made_by(rewriter, name, "Cast")
     if cast is None or rewriter.types[name].dtype is not DType.F32:
         return None
     name = cast.operands[0]
@@ -148,13 +147,13 @@ def _widened(rewriter: Rewriter, name: str) -> Node | None:
     """The Cast of 8-bit codes to more bits, or the Sub of a constant from such, that made them."""
     if rewriter.types[name].dtype not in (DType.I16, DType.I32):
         return None
-    cast = _onnx(rewriter, name, "Cast")
+    cast = made_by(rewriter, name, "Cast")
     if cast is not None:
         return cast if _is_narrow(rewriter.types[cast.operands[0]]) else None
-    less = _onnx(rewriter, name, "Sub")
+    less = made_by(rewriter, name, "Sub")
     if less is None or _whole(rewriter, less) is None:
         return None
-    inner = _onnx(rewriter, less.operands[0], "Cast")
+    inner = made_by(rewriter, less.operands[0], "Cast")
     return less if inner is not None and _is_narrow(rewriter.types[inner.operands[0]]) else None
 
 
@@ -176,14 +175,6 @@ def _whole(rewriter: Rewriter, node: Node) -> Array | None:
 def _plus(zero: Array, more: Array | None) -> Array:
     assert more is not None
     return more if not np.any(zero) else np.asarray(zero + more)
-
-
-def _onnx(rewriter: Rewriter, name: str, op_type: str) -> Node | None:
-    """The node that makes a value, if it is this operator of ai.onnx."""
-    node = rewriter.producer(name)
-    if node is None or not isinstance(node.op, OnnxOp) or node.op.domain:
-        return None
-    return node if node.op.op_type == op_type else None
 
 
 def _is_scale(rewriter: Rewriter, name: str) -> bool:
@@ -298,7 +289,7 @@ class _Chain:
         if len(readers) != 1 or rewriter.is_output(result):
             return None
         node = rewriter.node(readers[0])
-        if _onnx(rewriter, node.results[0], op_type) is None or len(node.operands) != 2:
+        if made_by(rewriter, node.results[0], op_type) is None or len(node.operands) != 2:
             return None
         return readers[0] if node.operands.count(result) == 1 else None
 
@@ -327,7 +318,7 @@ class _Chain:
 
 def _factors(rewriter: Rewriter, scale: str) -> tuple[list[str], list[Source]]:
     """The two scales that a scale is the product of, else itself; and what multiplied them."""
-    product = _onnx(rewriter, scale, "Mul")
+    product = made_by(rewriter, scale, "Mul")
     if product is None or not all(_is_scale(rewriter, name) for name in product.operands):
         return [scale], []
     return list(product.operands), list(product.sources)

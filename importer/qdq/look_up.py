@@ -12,6 +12,7 @@ from intonnx.ir.ops.reshape import Reshape
 from intonnx.ir.rewriter import Rewriter
 from intonnx.ir.types import QuantParams, TensorType, quantized
 
+from .boundary import made_by
 from .typed_sums import readers_agree
 
 
@@ -24,12 +25,14 @@ def looked_up(rewriter: Rewriter, entries: str, params: QuantParams) -> bool:
     if rewriter.is_output(entries) or not readers_agree(rewriter, entries, params):
         return False
     sources: list[Source] = []
-    gather = _through(rewriter, entries, Reshape, sources)
+    gather = _before_reshape(rewriter, entries, sources)
     if gather is None or not isinstance(gather.op, Gather | GatherElements) or gather.op.axis != 0:
         return False
     table, index = gather.operands
-    cast = _through(rewriter, index, None, sources)
-    if table not in rewriter.constants or cast is None or not _is_cast(cast):
+    cast = _before_reshape(rewriter, index, sources)
+    if cast is None or made_by(rewriter, cast.results[0], "Cast") is None:
+        return False
+    if table not in rewriter.constants:
         return False
     codes = cast.operands[0]
     op, kind, wanted = Lut(out=params), rewriter.types[codes], rewriter.types[entries]
@@ -39,7 +42,7 @@ def looked_up(rewriter: Rewriter, entries: str, params: QuantParams) -> bool:
         return False
     node_id = rewriter.producer_id(entries)
     assert node_id is not None
-    own = _is_own_shape(rewriter, rewriter.node(node_id), cast.results[0])
+    own = _is_own_shape(rewriter, rewriter.node(node_id), cast)
     if not own and not _same_shape(kind, wanted):
         return False
     sources += [*gather.sources, *cast.sources, *rewriter.node(node_id).sources]
@@ -49,35 +52,23 @@ def looked_up(rewriter: Rewriter, entries: str, params: QuantParams) -> bool:
     return True
 
 
-def _through(
-    rewriter: Rewriter, name: str, reshape: type[Reshape] | None, sources: list[Source]
-) -> Node | None:
-    """What makes a value, or makes the value that is reshaped to it and read by nothing else."""
+def _before_reshape(rewriter: Rewriter, name: str, sources: list[Source]) -> Node | None:
+    """What makes a value, or, where it is reshaped, what makes the value before that."""
     node = rewriter.producer(name)
-    if node is None:
-        return None
-    shaped = isinstance(node.op, Reshape) or (
-        reshape is None and isinstance(node.op, OnnxOp) and node.op.op_type == "Reshape"
-    )
-    if not shaped:
+    if node is None or not (
+        isinstance(node.op, Reshape) or made_by(rewriter, name, "Reshape") is not None
+    ):
         return node
     sources.extend(node.sources)
     return rewriter.producer(node.operands[0])
 
 
-def _is_cast(node: Node) -> bool:
-    op = node.op
-    return isinstance(op, OnnxOp) and op.op_type == "Cast" and op.domain == ""
-
-
-def _is_own_shape(rewriter: Rewriter, reshape: Node, index: str) -> bool:
+def _is_own_shape(rewriter: Rewriter, reshape: Node, cast: Node) -> bool:
     """Whether a Reshape is to what Shape says of the index, or of the codes themselves."""
-    shape = rewriter.producer([*reshape.operands, ""][1])
-    if shape is None or not isinstance(shape.op, OnnxOp) or shape.op.op_type != "Shape":
+    shape = made_by(rewriter, [*reshape.operands, ""][1], "Shape")
+    if shape is None or not isinstance(shape.op, OnnxOp) or shape.op.attributes:
         return False
-    cast = rewriter.producer(index)
-    codes = cast.operands if cast is not None else ()
-    return not shape.op.attributes and shape.operands[0] in (index, *codes)
+    return shape.operands[0] in (*cast.results, *cast.operands)
 
 
 def _same_shape(codes: TensorType, entries: TensorType) -> bool:

@@ -9,8 +9,9 @@ from dataclasses import replace
 import numpy as np
 
 from intonnx.importer.float_functions import FUNCTIONS
+from intonnx.importer.qdq.boundary import made_by
 from intonnx.importer.qdq.recipe import MAX_STEPS, table_for
-from intonnx.ir.graph import Graph, Node
+from intonnx.ir.graph import Graph
 from intonnx.ir.ops.lut import FloatStep, Lut
 from intonnx.ir.ops.onnx_op import OnnxOp
 from intonnx.ir.ops.quantize import Requantize
@@ -66,7 +67,7 @@ def _restore_mean(rewriter: Rewriter, node_id: NodeId) -> None:
     cast = rewriter.producer(node.operands[0])
     if cast is None or not isinstance(cast.op, StorageCast):
         return
-    total = _onnx(rewriter, cast.operands[0], "ReduceSum")
+    total = made_by(rewriter, cast.operands[0], "ReduceSum")
     axes = None if total is None else rewriter.constants.get([*total.operands, ""][1])
     if total is None or axes is None or not axes.size:
         return
@@ -90,25 +91,18 @@ def _restore_mean(rewriter: Rewriter, node_id: NodeId) -> None:
 def _centred(rewriter: Rewriter, name: str) -> str | None:
     """The codes whose distances from their zero point these whole numbers are."""
     zero = np.zeros((), np.int64)
-    if (subtract := _onnx(rewriter, name, "Sub")) is not None:
+    if (subtract := made_by(rewriter, name, "Sub")) is not None:
         found = rewriter.constants.get(subtract.operands[1])
         if found is None or found.size != 1:
             return None
         zero, name = found.astype(np.int64).reshape(()), subtract.operands[0]
-    made = _onnx(rewriter, name, "Cast")
+    made = made_by(rewriter, name, "Cast")
     kind = None if made is None else rewriter.types[made.operands[0]]
     if made is None or kind is None or kind.quant is None or not kind.quant.per_tensor:
         return None
     wide = rewriter.types[name].dtype in (DType.I32, DType.I64)
     fits = wide and kind.dtype.bits <= 16 and kind.quant.scalar_zero_point == int(zero)
     return made.operands[0] if fits else None
-
-
-def _onnx(rewriter: Rewriter, name: str, op_type: str) -> Node | None:
-    node = rewriter.producer(name)
-    if node is None or not isinstance(node.op, OnnxOp):
-        return None
-    return node if (node.op.domain, node.op.op_type) == ("", op_type) else None
 
 
 def _multiplier(x: QuantParams, out: QuantParams, count: int) -> np.float32:

@@ -15,8 +15,15 @@ from intonnx.ir.graph import Graph, Node
 from intonnx.ir.ops.add import Add
 from intonnx.ir.ops.lut import Lut
 from intonnx.ir.ops.storage_cast import StorageCast
-from intonnx.ir.storage import MOVABLE, OFFSET, WEIGHTED, shifted_operator, signed_params
-from intonnx.ir.types import Array, DType, TensorType, quantized
+from intonnx.ir.storage import (
+    MOVABLE,
+    OFFSET,
+    WEIGHTED,
+    shifted_operator,
+    signed_codes,
+    signed_params,
+)
+from intonnx.ir.types import DType, TensorType, quantized
 
 
 class Shift:
@@ -24,6 +31,7 @@ class Shift:
 
     def __init__(self, graph: Graph, storage: Mapping[str, Stored]) -> None:
         self._graph = graph
+        self._ends = {*graph.inputs, *graph.outputs}
         self._together: nx.Graph[str] = nx.Graph()
         self._together.add_nodes_from(
             name for name, old in storage.items()
@@ -32,10 +40,7 @@ class Shift:
         wanted = set(self._together)
         for node in graph.nodes:
             self._together.add_edges_from(_linked(node, graph, wanted))
-        self.names: set[str] = set()
-        for name in wanted:
-            if name not in self.names:
-                self.names |= nx.node_connected_component(self._together, name)
+        self.names = self._with_companions(wanted)
         self._types = dict(graph.types)
         self._constants = dict(graph.constants)
 
@@ -51,9 +56,8 @@ class Shift:
     def _may_shift(self, name: str) -> bool:
         """Whether a value is quantized in u8 with one zero point, and no caller sees its type."""
         kind = self._graph.types[name]
-        ends = {*self._graph.inputs, *self._graph.outputs}
         u8 = kind.dtype is DType.U8 and kind.quant is not None and kind.params.per_tensor
-        return u8 and name not in ends
+        return u8 and name not in self._ends
 
     def fixed(self) -> set[str]:
         """The values that cannot shift, with all those that go together with them."""
@@ -69,9 +73,15 @@ class Shift:
             else:
                 operators.append(moved)
         self._operators = tuple(operators)
-        return {
-            other for name in stuck for other in nx.node_connected_component(self._together, name)
-        }
+        return self._with_companions(stuck)
+
+    def _with_companions(self, names: set[str]) -> set[str]:
+        """These values, and all that go together with one of them."""
+        found: set[str] = set()
+        for component in nx.connected_components(self._together):
+            if not names.isdisjoint(component):
+                found |= component
+        return found
 
     def graph(self) -> Graph:
         """The graph with these codes in their types, when none of them is fixed."""
@@ -83,7 +93,7 @@ class Shift:
         kind = self._types[name]
         self._types[name] = quantized(signed_params(kind.params), kind.shape)
         if name in self._constants:
-            self._constants[name] = _moved(self._constants[name], -OFFSET, DType.I8)
+            self._constants[name] = signed_codes(self._constants[name])
 
     def _operator(self, node: Node) -> Node | None:
         """The operator on other codes; None where it knows none."""
@@ -139,7 +149,3 @@ def _linked(node: Node, graph: Graph, wanted: set[str]) -> Iterator[tuple[str, s
 
 def _is_u8(kind: TensorType | None) -> bool:
     return kind is not None and kind.quant is not None and kind.dtype is DType.U8
-
-
-def _moved(codes: Array, by: int, storage: DType) -> Array:
-    return np.asarray((codes.astype(np.int16) + by).astype(storage.numpy))

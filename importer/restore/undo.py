@@ -7,11 +7,11 @@ something else is computed first and compared with it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from pydantic import ValidationError
 
 from intonnx.importer.load import LoadedModel
+from intonnx.importer.qdq.collect import collect
+from intonnx.importer.translate import translate
 from intonnx.ir.changes import KEY, Changes
 from intonnx.ir.errors import IntonnxError
 from intonnx.ir.graph import Graph
@@ -40,19 +40,11 @@ def changes_of(model: LoadedModel) -> Changes | None:
     return None
 
 
-def undone(
-    model: LoadedModel,
-    changes: Changes,
-    translate: Callable[[LoadedModel], Graph],
-    collect: Callable[[Graph], Graph],
-) -> Graph | None:
-    """The graph before an export changed it; None where the metadata that say so do not fit.
-
-    `translate` and `collect` are the two steps of an import.
-    """
+def undone(model: LoadedModel, changes: Changes) -> Graph | None:
+    """The graph before an export changed it; None where the metadata that say so do not fit."""
     try:
         for _ in range(_READINGS):
-            literal = translate(with_true_scales(model, changes))
+            literal = translate(with_true_scales(model, changes), collect)
             literal = with_known_outputs(literal, changes.outputs)
             read = collect(with_known_inputs(literal, changes.inputs))
             found = _restored(read, changes)
@@ -101,12 +93,5 @@ def _drop_moves(rewriter: Rewriter) -> None:
         node = rewriter.node(node_id)
         if not isinstance(node.op, Requantize):
             continue
-        (codes,), (result,) = node.operands, node.results
-        if rewriter.types[codes].quant != node.op.out:
-            continue
-        if not rewriter.is_output(result):
-            rewriter.remove(node_id)
-            rewriter.replace_uses(result, codes)
-        elif rewriter.producer(codes) is not None and not rewriter.is_output(codes):
-            rewriter.remove(node_id)
-            rewriter.rename(codes, result)
+        if rewriter.types[node.operands[0]].quant == node.op.out:
+            rewriter.bypass(node_id)

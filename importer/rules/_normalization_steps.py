@@ -70,17 +70,18 @@ class _Steps:
         name, scale = self._constant_step(name, "Mul")
         if scale is None and bias is not None:
             return None
-        parts = self._quotient(name)
+        quotient = self._quotient(name)
+        if quotient is None:
+            return None
+        difference, variance = quotient
+        parts = self._epsilon(variance)
         if parts is None:
             return None
-        difference, variance = parts
-        epsilon = self._epsilon(variance)
-        if epsilon is None:
-            return None
-        square, axes = self._mean(epsilon[0])
+        mean, epsilon = parts
+        square, axes = self._mean(mean)
         if axes is None or self._root_of_square(square) != difference:
             return None
-        return self._centred(difference, axes, epsilon[1], scale, bias)
+        return self._centred(difference, axes, epsilon, scale, bias)
 
     def _centred(
         self, difference: str, axes: tuple[int, ...], epsilon: float,
@@ -95,12 +96,10 @@ class _Steps:
             if mean != subtract.name(0) or own_axes != axes:
                 return None
             x = subtract.needs_activation(0)
-        if isinstance(x, Refusal) or x.type.rank is None:
+        if isinstance(x, Refusal) or not x.type.rank:
             return None
         rank, places = x.type.rank, sorted(axis % x.type.rank for axis in axes)
         if places != list(range(places[0], rank)) or (subtract is None and bias is not None):
-            return None
-        if places[0] == 0 and rank > len(places):
             return None
         return _Found(x, places[0] - rank, epsilon, subtract is not None, scale, bias)
 
@@ -134,8 +133,9 @@ class _Steps:
         """The operand beside a constant array of a sum or product, and the constant."""
         before = list(self.sources)
         step = self._step(name, op_type)
-        for index in (0, 1) if step is not None else ():
-            assert step is not None
+        if step is None:
+            return name, None
+        for index in (0, 1):
             constant = step.constant(index)
             if constant is not None and constant.dtype == np.float32:
                 return step.name(1 - index), constant
@@ -163,9 +163,11 @@ class _Steps:
         return step.op.op_type == "Reciprocal" or _scalar(step.constant(0)) == 1.0
 
     def _epsilon(self, name: str) -> tuple[str, float] | None:
+        """The variance beside it, and epsilon."""
         step = self._step(name, "Add")
-        for index in (0, 1) if step is not None else ():
-            assert step is not None
+        if step is None:
+            return None
+        for index in (0, 1):
             value = _scalar(step.constant(index))
             if value is not None and 0 < value < 1:
                 return step.name(1 - index), value
