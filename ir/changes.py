@@ -10,7 +10,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from .ops.lut import FloatStep
-from .types import DType, Record
+from .types import DType, QuantParams, Record
 
 KEY = "intonnx.changes"
 """The key in a model's metadata properties."""
@@ -30,6 +30,16 @@ class Stored(Record):
     storage: DType
     zero: tuple[int, ...]
     scale: tuple[float, ...] = ()
+
+    @classmethod
+    def with_scales(cls, name: str, params: QuantParams) -> Stored:
+        """All that these parameters say but for their axis."""
+        return cls(
+            name=name,
+            storage=params.storage,
+            zero=tuple(params.zero_point.reshape(-1).tolist()),
+            scale=tuple(params.scale.reshape(-1).tolist()),
+        )
 
 
 class Moved(Record):

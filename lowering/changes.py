@@ -9,7 +9,6 @@ from intonnx.ir.graph import Graph
 from intonnx.ir.ops.quantize import Requantize
 from intonnx.ir.ops.storage_cast import StorageCast
 from intonnx.ir.storage import is_signed, moved_codes, moved_params
-from intonnx.ir.types import QuantParams
 from intonnx.version import VERSION
 
 from .qlinear.emitter import CONTRIB, Emitter
@@ -63,7 +62,7 @@ def _inputs(before: Graph, out: Emitter) -> dict[str, Stored]:
             continue
         (params,) = known
         if params is not None and params.per_tensor:
-            found[name] = _whole(name, params)
+            found[name] = Stored.with_scales(name, params)
     return found
 
 
@@ -77,14 +76,9 @@ def _outputs(before: Graph, out: Emitter) -> dict[str, Stored]:
     }
     kinds = {name: before.types[name].quant for name in before.outputs if name not in said}
     return {
-        name: _whole(name, params) for name, params in kinds.items()
+        name: Stored.with_scales(name, params) for name, params in kinds.items()
         if params is not None and params.per_tensor
     }  # fmt: skip
-
-
-def _whole(name: str, params: QuantParams) -> Stored:
-    zero, scale = params.scalar_zero_point, float(params.scalar_scale)
-    return Stored(name=name, storage=params.storage, zero=(zero,), scale=(scale,))
 
 
 def _moved_values(before: Graph, after: Graph) -> dict[str, Stored]:

@@ -8,12 +8,11 @@ from intonnx.ir.graph import Node
 from intonnx.ir.ops.layer_norm import LayerNorm, RmsNorm
 
 from ._normalization import factors
+from ._reduction import reduced_axes
 from .emitter import Emitter
 from .registry import emitters
 
 _SINCE = {"LayerNormalization": 17, "RMSNormalization": 23}
-_AXES_SINCE = 18
-"""From this opset on ReduceMean has its axes as an input."""
 
 
 @emitters.register(LayerNorm)
@@ -42,10 +41,8 @@ def _in_steps(op: LayerNorm | RmsNorm, node: Node, others: list[str], out: Emitt
     axes = list(range(op.axis % rank - rank, 0))
 
     def mean(value: str, hint: str) -> str:
-        if out.opset < _AXES_SINCE:
-            return out.value("ReduceMean", [value], f"{result}.{hint}", keepdims=1, axes=axes)
-        inputs = [value, out.constant(np.asarray(axes, np.int64), "axes")]
-        return out.value("ReduceMean", inputs, f"{result}.{hint}", keepdims=1)
+        others, attributes = reduced_axes(axes, True, out)
+        return out.value("ReduceMean", [value, *others], f"{result}.{hint}", **attributes)
 
     part = out.real(node.operands[0])
     if isinstance(op, LayerNorm):

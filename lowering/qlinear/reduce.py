@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
 from intonnx.ir.graph import Node
-from intonnx.ir.ops.reduce import Mean, ReduceMax, ReduceMin, Reduction, Sum
+from intonnx.ir.ops.reduce import Mean, ReduceMax, ReduceMin, Sum
 from intonnx.ir.types import DType, TensorType, static_shape
 from intonnx.lowering.reductions import fits_int32, mean_multiplier, mean_scale
 from intonnx.protos import element_of_dtype
 
 from ._accumulator import between, centred
+from ._reduction import reduced_axes
 from .emitter import Emitter
 from .registry import emitters
 
-_AXES_SINCE = 18
 _KERNELS = frozenset({DType.U8, DType.I8, DType.I32, DType.I64})
 """What ReduceMax and ReduceMin of onnxruntime 1.32 take; ONNX has no 16-bit ones."""
 
@@ -47,7 +46,7 @@ def mean(op: Mean, node: Node, out: Emitter) -> None:
     sizes = static_shape(op.counted(x.shape or ()))
     k = None if sizes is None else mean_multiplier(x.params, op.out, math.prod(sizes))
     if not out.qlinear or k is None or not _fits(op, x):
-        others, attributes = _axes(op, out)
+        others, attributes = reduced_axes(op.axes, op.keepdims, out)
         return out.between(node, "ReduceMean", others, **attributes)
     total = _integer_sum(op, node, out, "")
     real = out.value("Cast", [total], f"{result}.real_sum", to=element_of_dtype(DType.F32))
@@ -60,7 +59,7 @@ def mean(op: Mean, node: Node, out: Emitter) -> None:
 def extremum(op: ReduceMax | ReduceMin, node: Node, out: Emitter) -> None:
     """The operator on codes where there is a kernel; other codes are dequantized, in order."""
     kind, op_type = out.type(node.operands[0]), type(op).__name__
-    others, attributes = _axes(op, out)
+    others, attributes = reduced_axes(op.axes, op.keepdims, out)
     narrow = kind.quant is not None and kind.dtype.bits <= 16
     if narrow and not (out.qlinear and kind.dtype in _KERNELS):
         return out.between(node, op_type, others, **attributes)
@@ -79,11 +78,3 @@ def _integer_sum(op: Sum | Mean, node: Node, out: Emitter, result: str) -> str:
     result = result or out.fresh(f"{node.results[0]}.sum")
     out.node("ReduceSum", [whole, axes], [result], keepdims=int(op.keepdims))
     return result
-
-
-def _axes(op: Reduction, out: Emitter) -> tuple[list[str], dict[str, Any]]:
-    """The axes as an input (opset 18) or an attribute, and `keepdims`."""
-    attributes: dict[str, Any] = {"keepdims": int(op.keepdims)}
-    if out.opset >= _AXES_SINCE:
-        return [out.constant(np.asarray(op.axes, np.int64), "axes")], attributes
-    return [], {**attributes, "axes": op.axes}

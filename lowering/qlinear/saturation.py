@@ -19,7 +19,7 @@ from intonnx.ir.changes import Stored
 from intonnx.ir.graph import Node
 from intonnx.ir.ops.storage_cast import StorageCast
 from intonnx.ir.storage import is_signed, moved_codes, moved_params
-from intonnx.ir.types import Array, DType, TensorType, quantized
+from intonnx.ir.types import Array, DType, QuantParams, TensorType, quantized
 
 from .emitter import Emitter
 
@@ -73,19 +73,15 @@ def note_scales(node: Node, weights: str, out: Emitter) -> None:
     """
     given = out.graph.producers.get(node.operands[0])
     if given is not None and isinstance(given.op, StorageCast):
-        _note_scale(given.operands[0], given.operands[0], node.operands[0], out)
-    if node.operands[1] in out.graph.constants:
-        _note_scale(weights, node.operands[1], node.operands[1], out)
+        codes = given.operands[0]
+        _note_scale(codes, codes, out.type(node.operands[0]).quant, out)
+    if (name := node.operands[1]) in out.graph.constants:
+        _note_scale(weights, name, out.type(name).quant, out)
 
 
-def _note_scale(codes: str, name: str, typed: str, out: Emitter) -> None:
-    kind = out.type(typed)
-    if kind.quant is None or kind.quant.block is not None:
-        return
-    zeros, scales = (
-        tuple(array.reshape(-1).tolist()) for array in (kind.quant.zero_point, kind.quant.scale)
-    )
-    out.stored[codes] = Stored(name=name, storage=kind.dtype, zero=zeros, scale=scales)
+def _note_scale(codes: str, name: str, params: QuantParams | None, out: Emitter) -> None:
+    if params is not None and params.block is None:
+        out.stored[codes] = Stored.with_scales(name, params)
 
 
 def real_weights(activation: str, name: str, reduction_axes: Sequence[int], out: Emitter) -> str:

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from intonnx.cli.app import _EXAMPLES
+from intonnx.cli.app import EXAMPLES
 
 from .conftest import ROOT, Invoke
 
@@ -40,11 +40,11 @@ def test_shells_complete_commands_options_and_choices(words: str, offered: list[
     assert completions(words) == offered
 
 
-@pytest.mark.parametrize("command", _EXAMPLES)
+@pytest.mark.parametrize("command", EXAMPLES)
 def test_every_command_ends_its_help_with_examples(command: str, invoke: Invoke) -> None:
     text = invoke(command, "--help").stdout
     assert "For example:" in text
-    for example in _EXAMPLES[command]:
+    for example in EXAMPLES[command]:
         assert example in text
         program, used, *words = example.split()
         assert (program, used) == ("intonnx", command)
@@ -56,5 +56,5 @@ def test_every_command_ends_its_help_with_examples(command: str, invoke: Invoke)
 def test_every_command_has_examples(invoke: Invoke) -> None:
     listed = invoke("--help").stdout.partition("Commands:")[2]
     names = [line.split()[0] for line in listed.splitlines() if line.startswith("  ")]
-    assert set(_EXAMPLES) <= set(names)
-    assert len(_EXAMPLES) == 7
+    assert set(EXAMPLES) <= set(names)
+    assert len(EXAMPLES) == 7

@@ -32,7 +32,7 @@ InputFiles = Annotated[
 ]  # fmt: skip
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
-_EXAMPLES = {
+EXAMPLES = {
     "inspect": (
         "intonnx inspect model.onnx",
         "intonnx inspect model.onnx --json > coverage.json",
@@ -54,7 +54,7 @@ _EXAMPLES = {
 
 def _examples(command: str) -> str:
     """What the help of a command ends with."""
-    return "\n\n".join(["For example:", *(f"  {line}" for line in _EXAMPLES[command])])
+    return "\n\n".join(["For example:", *(f"  {line}" for line in EXAMPLES[command])])
 
 
 def _version(wanted: bool) -> None:

@@ -32,7 +32,10 @@ def run_model(
     profile: bool = False,
     profile_trace: Path | None = None,
 ) -> None:
-    """Run a model on arrays from files. Raises IntonnxError; then there is no new file."""
+    """Run a model on arrays from files.
+
+    Raises IntonnxError; then each file is whole or not there, and the outputs are not.
+    """
     index: HexIndex | None = None
     traced = arrays_written = 0
     steps: tuple[OperatorProfile, ...] = ()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import onnx
@@ -100,14 +101,20 @@ def verify_graph(
     )
 
 
+class _Gathered(NamedTuple):
+    """What is known of one value, and the sums that it was computed from."""
+
+    difference: Difference
+    sums: Sums
+
+
 class _Findings:
     """The differences from one reference, gathered over the samples."""
 
     def __init__(self, graph: Graph, plan: Plan, max_quanta: float) -> None:
         self._graph, self._plan, self._max_quanta = graph, plan, max_quanta
-        self._operators: dict[str, Difference] = {}
-        self._outputs: dict[str, Difference] = {}
-        self._sums: dict[tuple[int, str], Sums] = {}
+        self._operators: dict[str, _Gathered] = {}
+        self._outputs: dict[str, _Gathered] = {}
         self._skipped, self._error = plan.skipped, plan.error
 
     def add(self, operators: Operators, integer: Executable, inputs: Inputs) -> None:
@@ -152,17 +159,16 @@ class _Findings:
 
     def _note(
         self,
-        into: dict[str, Difference],
+        into: dict[str, _Gathered],
         pair: Pair,
         limit: Callable[[Unit], float | None] | float | None,
     ) -> None:
         unit, largest, differing = difference(self._graph, pair.node, pair.ours, pair.theirs)
-        known, kind = into.get(pair.name), self._graph.types[pair.name]
-        key = (id(into), pair.name)
-        sums = self._sums.get(key, Sums()).plus(sums_of(kind, pair.ours, pair.theirs))
-        self._sums[key] = sums
+        known, before = into.get(pair.name, (None, Sums()))
+        kind = self._graph.types[pair.name]
+        sums = before.plus(sums_of(kind, pair.ours, pair.theirs))
         coded = kind.quant is not None and sums.elements > 0
-        into[pair.name] = Difference(
+        found = Difference(
             value=pair.name,
             node=pair.label,
             unit=unit,
@@ -175,6 +181,7 @@ class _Findings:
             cosine=sums.cosine,
             saturation=sums.saturated / sums.elements if coded else None,
         )
+        into[pair.name] = _Gathered(found, sums)
 
     def _ties(self, pair: Pair, differing: int, known: Difference | None) -> int | None:
         """The ties so far; None once a result differs in a way that is not analysed."""
@@ -187,13 +194,16 @@ class _Findings:
 
     def comparison(self) -> Comparison:
         """What was found."""
-        judged = [*self._operators.values(), *self._outputs.values()]
+        operators, outputs = (
+            tuple(gathered.difference for gathered in part.values())
+            for part in (self._operators, self._outputs)
+        )
         return Comparison(
             reference=self._plan.reference,
-            passed=not self._error and all(found.passed for found in judged),
+            passed=not self._error and all(found.passed for found in (*operators, *outputs)),
             skipped=self._skipped,
             error=self._error,
             note=self._plan.note,
-            operators=tuple(self._operators.values()),
-            outputs=tuple(self._outputs.values()),
+            operators=operators,
+            outputs=outputs,
         )

@@ -6,7 +6,9 @@ as its operator alone makes it from the float model's own values, quantized.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import onnx
@@ -14,7 +16,7 @@ import onnx
 from intonnx.ir.errors import IntonnxError
 from intonnx.ir.graph import Graph
 from intonnx.ir.quantization import quantize_array
-from intonnx.ir.types import Array, Record
+from intonnx.ir.types import Array, Record, TensorType
 from intonnx.lowering.executable import compile_graph
 
 from . import runtime
@@ -24,6 +26,7 @@ from .remedies import Remedy, remedies_for
 from .statistics import Sums, real, real_sums, saturated
 
 Inputs = Mapping[str, Array]
+_NONE = Sums()
 
 
 class Layer(Record):
@@ -95,9 +98,7 @@ def compare_with_float(
     pairs = paired(graph, original, float_graph)
     integer, operators = compile_graph(graph, "qlinear"), Operators(graph)
     run = _runner(float_graph, float_model, pairs.values())
-    whole: dict[str, Sums] = {}
-    alone: dict[str, Sums] = {}
-    quantizers: dict[str, Sums] = {}
+    tallies: defaultdict[str, _Tally] = defaultdict(_Tally)
     last: tuple[Inputs, dict[str, Array]] | None = None
     for inputs in samples:
         theirs = {**inputs, **run(inputs)}
@@ -106,37 +107,47 @@ def compare_with_float(
         ours = integer.trace(inputs)
         for name, value in reals.items():
             if ours[name].shape == value.shape:
-                kind = graph.types[name]
-                sums = real_sums(real(kind, ours[name]), value)
-                sums = sums._replace(saturated=saturated(kind, ours[name]))
-                whole[name] = whole.get(name, Sums()).plus(sums)
-                rounded = real_sums(real(kind, codes[name]), value)
-                quantizers[name] = quantizers.get(name, Sums()).plus(rounded)
+                tallies[name].add_run(graph.types[name], ours[name], codes[name], value)
         for pair in operators.pairs(inputs, codes):
-            if pair.name in reals and pair.ours.shape == reals[pair.name].shape:
-                sums = real_sums(real(graph.types[pair.name], pair.ours), reals[pair.name])
-                alone[pair.name] = alone.get(pair.name, Sums()).plus(sums)
+            if pair.name in tallies and pair.ours.shape == reals[pair.name].shape:
+                tallies[pair.name].add_alone(graph.types[pair.name], pair.ours, reals[pair.name])
         last = codes, reals
-    layers = []
-    for name, sums in whole.items():
-        own = alone.get(name, Sums())
-        layers.append(_layer(graph, name, pairs[name], sums, own, quantizers[name]))
-    found = FloatComparison(layers=tuple(layers), unpaired=_unpaired(graph, pairs))
+    layers = tuple(tally.layer(graph, name, pairs[name]) for name, tally in tallies.items())
+    found = FloatComparison(layers=layers, unpaired=_unpaired(graph, pairs))
     return found if last is None else _explained(found, graph, float_graph, *last, explained)
 
 
-def _layer(graph: Graph, name: str, other: str, whole: Sums, alone: Sums, quantizer: Sums) -> Layer:
-    maker = graph.producers.get(name)
-    return Layer(
-        value=name,
-        float_value=other,
-        node="" if maker is None else maker.label,
-        sqnr=whole.sqnr,
-        own_sqnr=alone.sqnr,
-        quantizer_sqnr=quantizer.sqnr,
-        cosine=whole.cosine,
-        saturation=whole.saturated / max(whole.elements, 1),
-    )
+@dataclass
+class _Tally:
+    """The sums of one layer over the samples: of the run, of its operator, of its quantizer."""
+
+    whole: Sums = _NONE
+    alone: Sums = _NONE
+    quantizer: Sums = _NONE
+
+    def add_run(self, kind: TensorType, ours: Array, codes: Array, wanted: Array) -> None:
+        """Count our value, and that of the float model quantized, beside the float model's."""
+        sums = real_sums(real(kind, ours), wanted)
+        self.whole = self.whole.plus(sums._replace(saturated=saturated(kind, ours)))
+        self.quantizer = self.quantizer.plus(real_sums(real(kind, codes), wanted))
+
+    def add_alone(self, kind: TensorType, ours: Array, wanted: Array) -> None:
+        """Count what the operator made of the float model's values."""
+        self.alone = self.alone.plus(real_sums(real(kind, ours), wanted))
+
+    def layer(self, graph: Graph, name: str, other: str) -> Layer:
+        """What the sums say."""
+        maker = graph.producers.get(name)
+        return Layer(
+            value=name,
+            float_value=other,
+            node="" if maker is None else maker.label,
+            sqnr=self.whole.sqnr,
+            own_sqnr=self.alone.sqnr,
+            quantizer_sqnr=self.quantizer.sqnr,
+            cosine=self.whole.cosine,
+            saturation=self.whole.saturated / max(self.whole.elements, 1),
+        )
 
 
 def _explained(
@@ -155,10 +166,7 @@ def _explained(
 
 
 def _unpaired(graph: Graph, pairs: Mapping[str, str]) -> int:
-    return sum(
-        1 for name in graph.producers
-        if name not in pairs and has_codes(graph, name)
-    )  # fmt: skip
+    return sum(name not in pairs and has_codes(graph, name) for name in graph.producers)
 
 
 def _codes(graph: Graph, name: str, value: Array) -> Array:

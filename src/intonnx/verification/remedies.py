@@ -160,10 +160,8 @@ def _float_weights(codes: Array, params: QuantParams, float_graph: Graph) -> Arr
     """The float weights that these codes were made from: the nearest of the same size."""
     real_codes = (codes.astype(np.float64) - params.scalar_zero_point) * float(params.scalar_scale)
     best: tuple[float, Array] | None = None
-    for name, array in float_graph.constants.items():
-        if array.dtype.kind != "f" or array.ndim != codes.ndim or array.size != codes.size:
-            continue
-        if name not in float_graph.users and array.ndim < 2:
+    for array in float_graph.constants.values():
+        if array.dtype.kind != "f":
             continue
         for view in (array, array.T):
             if view.shape == codes.shape:

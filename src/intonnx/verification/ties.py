@@ -50,22 +50,20 @@ def ties_among(
     if not known or not isinstance(out, QuantParams) or out.block is not None:
         return None
     places = np.flatnonzero(differing)[:MOST]
-    reals = [
-        _reals(graph.types[name], values, result.shape, places)
-        for name in node.operands
-        for values in [operands.get(name, graph.constants.get(name))]
-    ]
-    if any(part is None for part in reals):
-        return None
+    reals: list[list[Fraction | None]] = []
+    for name in node.operands:
+        values = operands.get(name, graph.constants.get(name))
+        part = _reals(graph.types[name], values, result.shape, places)
+        if part is None:
+            return None
+        reals.append(part)
     scales = _at(out.along(result.ndim)[0], result.shape, places)
     ties = 0
-    for index in range(places.size):
-        parts = [part[index] for part in reals if part is not None]
-        if any(part is None for part in parts):
-            continue
-        exact = [part for part in parts if part is not None]
-        whole = exact[0] if len(exact) == 1 else _JOINS[type(node.op)](exact[0], exact[1])
-        ties += is_tie(whole / Fraction(float(scales[index])))
+    for scale, *parts in zip(scales, *reals, strict=True):
+        finite = [part for part in parts if part is not None]
+        if len(finite) == len(parts):
+            whole = finite[0] if len(finite) == 1 else _JOINS[type(node.op)](*finite)
+            ties += is_tie(whole / Fraction(float(scale)))
     return ties
 
 
